@@ -1,0 +1,1 @@
+//! Reading a PyTorch process's caching allocator from outside.

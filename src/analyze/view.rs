@@ -1,0 +1,332 @@
+//! The view: everything that a screen, a report or a metric shows, computed once.
+
+use serde::Serialize;
+
+use crate::ids::{GpuIndex, GpuUuid, Pid, ProcId, Stamp};
+use crate::sample::{
+    AllocatorSample, DriverInfo, GpuSample, HostFacts, ProcKinds, ProcSample, Reading, ScanReport,
+};
+use crate::units::{Bytes, BytesPerMinute, Percent};
+
+/// The state of the machine as it is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct View {
+    /// The moment that is shown: now, or one in the past.
+    pub at: Stamp,
+    /// The driver; absent before its first answer.
+    pub driver: Option<DriverInfo>,
+    /// The machine; absent before the first scan.
+    pub host: Option<HostFacts>,
+    /// Every GPU and MIG instance, in the driver's order.
+    pub gpus: Vec<GpuView>,
+    /// Every holder of every GPU: what the driver lists, and who it does not list.
+    pub holders: Vec<Holder>,
+    /// What the scan could see.
+    pub scan: Option<ScanReport>,
+    /// Age of the GPU facts, in milliseconds.
+    pub gpus_age_ms: Option<u64>,
+    /// Age of the host facts, in milliseconds.
+    pub procs_age_ms: Option<u64>,
+    /// How current it is.
+    pub freshness: Freshness,
+    /// Ticks lost on the way, since the start.
+    pub dropped_ticks: u64,
+    /// What the last tick cost: milliseconds in the driver, and calls.
+    pub driver_cost: Option<DriverCost>,
+}
+
+/// What asking the driver cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct DriverCost {
+    /// Milliseconds.
+    pub took_ms: u32,
+    /// Calls.
+    pub calls: u32,
+}
+
+/// How current a figure is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Freshness {
+    /// Within two intervals.
+    Live,
+    /// The driver does not answer.
+    Stalled {
+        /// The call that hangs, where it is known.
+        call: Option<String>,
+        /// On which GPU.
+        gpu: Option<GpuIndex>,
+        /// For how long, in milliseconds.
+        for_ms: u64,
+    },
+    /// A moment of a recording.
+    Replay,
+    /// A moment in the past of a live session.
+    Past,
+    /// The device is gone.
+    Lost,
+    /// Nothing has arrived yet.
+    Starting,
+}
+
+/// One GPU or MIG instance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GpuView {
+    /// The driver's answers.
+    pub sample: GpuSample,
+    /// Where every byte is; absent where the driver cannot tell (unified memory, lost).
+    pub ledger: Reading<Ledger>,
+    /// How current.
+    pub freshness: Freshness,
+    /// How its used memory moves.
+    pub growth: Growth,
+    /// Holders on it, and how many of them may go with one key.
+    pub counts: Counts,
+    /// Ranked likely causes of unaccounted memory.
+    pub unaccounted_causes: Vec<Cause>,
+}
+
+/// Where every byte of a GPU is. Always
+/// `total + shared = processes + survivors + unaccounted + reserved + free`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Ledger {
+    /// All of it.
+    pub total: Bytes,
+    /// Used, as the driver says, without `reserved` where the driver tells it apart.
+    pub used: Bytes,
+    /// Held by living processes.
+    pub processes: Bytes,
+    /// Listed under dead pids: kept alive by processes that inherited the device.
+    pub survivors: Bytes,
+    /// Used, and nobody's.
+    pub unaccounted: Bytes,
+    /// Kept by driver and firmware; zero with `reserved_known` false where it is part of `used`.
+    pub reserved: Bytes,
+    /// Whether the driver tells reserved memory apart.
+    pub reserved_known: bool,
+    /// Not held.
+    pub free: Bytes,
+    /// Listed more than once (CUDA IPC): the lists exceed `used` by this much.
+    pub shared: Bytes,
+    /// Of `processes`: cached by an allocator and not used, where it could be read.
+    pub cached: Bytes,
+    /// Processes whose bytes the driver does not tell; they are in `unaccounted`.
+    pub processes_without_bytes: u32,
+}
+
+/// Holders of a GPU, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Counts {
+    /// All.
+    pub holders: u32,
+    /// Those that may be ended with one key.
+    pub zombies: u32,
+    /// What ending them would free, as listed.
+    pub zombie_bytes: Bytes,
+}
+
+/// How memory moves.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Growth {
+    /// Too few samples for a statement.
+    NotYet,
+    /// Neither grows nor shrinks beyond noise.
+    Steady,
+    /// It moves, and not steadily.
+    Changing {
+        /// Over the last minute.
+        per_minute: BytesPerMinute,
+    },
+    /// It moves steadily.
+    Trend {
+        /// The slope.
+        per_minute: BytesPerMinute,
+        /// The slope's standard error.
+        error: BytesPerMinute,
+        /// When the GPU is full at that slope, in milliseconds from now: earliest, likely, latest.
+        full_in_ms: Option<[u64; 3]>,
+    },
+}
+
+/// A likely cause of unaccounted memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cause {
+    /// Stable key: `survivors`, `hidden_holders`, `managed_memory`, `display`, `unreadable`,
+    /// `other_namespace`, `driver`.
+    pub key: &'static str,
+    /// Whom it concerns.
+    pub pids: Vec<Pid>,
+    /// In words.
+    pub text: String,
+}
+
+/// One process on one GPU, or what is left of one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Holder {
+    /// Which GPU.
+    pub gpu: GpuUuid,
+    /// Its number.
+    pub index: GpuIndex,
+    /// The pid that the driver lists, or that has the device open.
+    pub pid: Pid,
+    /// Its identity, where the process exists and could be read. Only this is ever acted on.
+    pub id: Option<ProcId>,
+    /// Which lists name it.
+    pub kinds: ProcKinds,
+    /// Whether the driver lists it at all.
+    pub listed: bool,
+    /// What it holds; absent for hidden holders, whose share nobody tells.
+    pub bytes: Reading<Bytes>,
+    /// The most that it was seen to hold.
+    pub peak: Reading<Bytes>,
+    /// How it moves.
+    pub growth: Growth,
+    /// Its share of the multiprocessors.
+    pub sm: Reading<Percent>,
+    /// The kernel's facts.
+    pub process: Option<ProcSample>,
+    /// How long it has been running, in milliseconds.
+    pub age_ms: Reading<u64>,
+    /// What it is.
+    pub verdict: Verdict,
+    /// For a ghost: who keeps its memory. For a survivor: empty.
+    pub survivors: Vec<ProcId>,
+    /// Its allocator's figures for this GPU.
+    pub allocator: Option<Reading<AllocatorSample>>,
+    /// What of its cache is of use.
+    pub fragmentation: Fragmentation,
+}
+
+impl Holder {
+    /// The command as one line of unescaped, hostile text; the short name where arguments could
+    /// not be read.
+    pub fn command(&self) -> String {
+        let Some(process) = &self.process else { return String::new() };
+        match process.cmdline.value() {
+            Some(arguments) if !arguments.is_empty() => arguments.join(" "),
+            _ => process.comm.clone(),
+        }
+    }
+}
+
+/// A class, and why.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    /// What it is.
+    pub class: Class,
+    /// Whether it may be ended with one key.
+    pub zombie: bool,
+    /// Since when, in milliseconds before the moment shown; where that is known.
+    pub since_ms: Option<u64>,
+    /// What speaks for and against.
+    pub evidence: Vec<Evidence>,
+    /// Who manages it and would restart it, with the command to end it properly.
+    pub manager: Option<Manager>,
+}
+
+/// The classes of holders, see `vramlens explain`'s words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// It used the GPU within the last minute.
+    Active,
+    /// It has not for a while that was watched.
+    Idle,
+    /// Nobody can tell, or not yet.
+    Unknown,
+    /// Stopped by a signal.
+    Suspended,
+    /// Under a debugger.
+    Debugged,
+    /// Its cgroup is frozen.
+    Frozen,
+    /// Its launcher is gone.
+    Orphan,
+    /// Listed by the driver, unknown to the kernel.
+    Ghost,
+    /// Keeps a dead holder's memory.
+    Survivor,
+    /// Has the device open and is in no list.
+    Hidden,
+    /// Dead, not reaped, holds nothing.
+    Defunct,
+    /// Waits in the kernel.
+    Stuck,
+    /// Does not die of a KILL.
+    Unkillable,
+    /// In another PID namespace.
+    OtherNamespace,
+    /// Of another user, and hidden.
+    OtherUser,
+    /// On its way out.
+    Exiting,
+    /// A server without work at present.
+    IdleServer,
+    /// Computes on the CPU at present.
+    BusyCpu,
+    /// The pid is used by somebody else now.
+    Reused,
+    /// Shows the screen, or is needed by others: never a target without a typed confirmation.
+    Protected,
+}
+
+/// One fact, and what it speaks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Evidence {
+    /// Stable key.
+    pub key: &'static str,
+    /// Whether it speaks for the leftover, against it, or only informs.
+    pub weight: Weight,
+    /// In words; may hold hostile text.
+    pub text: String,
+}
+
+/// What a fact speaks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Weight {
+    /// It is a leftover.
+    For,
+    /// Somebody wants it.
+    Against,
+    /// Neither.
+    Neutral,
+}
+
+/// Who would restart a process that is simply killed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Manager {
+    /// `systemd`, `docker`, `kubernetes`, `slurm`, `ollama`, `ray`, `mps`, `jupyter`.
+    pub kind: &'static str,
+    /// The unit, container or job.
+    pub name: String,
+    /// The line to type.
+    pub command: String,
+}
+
+/// How much of a cache is of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Fragmentation {
+    /// No basis: no number.
+    None,
+    /// Only totals are known: cached, not how it is cut.
+    CachedOnly {
+        /// Reserved and not allocated.
+        cached: Bytes,
+    },
+    /// From the blocks.
+    Blocks {
+        /// Reserved and not allocated.
+        cached: Bytes,
+        /// Of that, in free blocks large enough for `request`.
+        reusable: Bytes,
+        /// Of that, in smaller ones.
+        fragmented: Bytes,
+        /// The size that was asked about.
+        request: Bytes,
+        /// The largest request that would succeed without a new segment.
+        largest_request: Bytes,
+    },
+}

@@ -1,0 +1,1 @@
+//! Rings of ticks: tiers, explicit gaps, growth, bounded memory.

@@ -1,0 +1,1 @@
+//! What the kernel says: processes, their files, users, cgroups; and the only place that signals.

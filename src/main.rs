@@ -1,0 +1,3 @@
+//! Parses, calls the library, maps to an exit code.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Model files and their memory arithmetic.

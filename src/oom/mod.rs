@@ -1,0 +1,1 @@
+//! Out-of-memory messages: one file per family of software.

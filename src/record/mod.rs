@@ -1,0 +1,1 @@
+//! The recording: format, writer, damage-tolerant reader.

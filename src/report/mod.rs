@@ -1,0 +1,1 @@
+//! Text, JSON and metrics made from a view.

@@ -1,0 +1,1 @@
+//! The nine fixes as pure functions of the view.

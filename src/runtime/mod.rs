@@ -1,0 +1,1 @@
+//! Threads, the event loop, the terminal, signals and clocks.

@@ -1,0 +1,196 @@
+//! What the driver says of the GPUs.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{GpuIndex, GpuUuid, Pid, Stamp};
+use crate::sample::Reading;
+use crate::units::{Bytes, BytesPerSecond, Celsius, Megahertz, Milliwatts, Percent};
+
+/// One look at every GPU.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GpuTick {
+    /// Counts up by one a tick; a jump means lost ticks.
+    pub seq: u64,
+    /// When the look began.
+    pub at: Stamp,
+    /// How long it took, in milliseconds.
+    pub took_ms: u32,
+    /// How many driver calls it made.
+    pub driver_calls: u32,
+    /// The driver.
+    pub driver: DriverInfo,
+    /// Every GPU and MIG instance, in the driver's order, an instance behind its GPU.
+    pub gpus: Vec<GpuSample>,
+    /// Answers that could not be true and were dropped.
+    #[serde(default)]
+    pub nonsense: Nonsense,
+}
+
+/// The driver and its library.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DriverInfo {
+    /// `580.159.04`.
+    pub version: Reading<String>,
+    /// The newest CUDA version that it can run, `13.0`.
+    pub cuda: Reading<String>,
+    /// The version of the library.
+    pub nvml: Reading<String>,
+}
+
+/// Counts of dropped answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Nonsense {
+    /// Process rows with pid 0, or above the kernel's limit.
+    pub bad_pids: u32,
+    /// Process rows with more bytes than the GPU has.
+    pub bad_bytes: u32,
+    /// Memory figures that do not add up, or exceed what can be.
+    pub bad_memory: u32,
+}
+
+/// One GPU or MIG instance at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GpuSample {
+    /// Its identity.
+    pub uuid: GpuUuid,
+    /// The driver's number; a MIG instance has its GPU's.
+    pub index: GpuIndex,
+    /// For a MIG instance: of what.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mig: Option<MigInfo>,
+    /// `NVIDIA H200`.
+    pub name: Reading<String>,
+    /// The N of `/dev/nvidiaN`, which is not the index.
+    pub minor: Reading<u32>,
+    /// `00000000:1B:00.0`.
+    pub pci_bus_id: Reading<String>,
+    /// Its memory.
+    pub memory: Reading<Memory>,
+    /// How busy it is.
+    pub utilization: Reading<Utilization>,
+    /// Of the chip.
+    pub temperature: Reading<Celsius>,
+    /// Drawn now.
+    pub power: Reading<Milliwatts>,
+    /// The limit in force.
+    pub power_limit: Reading<Milliwatts>,
+    /// Of the multiprocessors.
+    pub sm_clock: Reading<Megahertz>,
+    /// Of the memory.
+    pub memory_clock: Reading<Megahertz>,
+    /// Why the clocks are not higher.
+    pub throttle: Reading<Throttle>,
+    /// 0 is the fastest.
+    pub performance_state: Reading<u32>,
+    /// Slow to read: absent as `not_asked` unless something shows it.
+    pub pcie: Reading<Pcie>,
+    /// In per cent of the fan's range.
+    pub fan: Reading<Percent>,
+    /// Whether MIG mode is on; a GPU in MIG mode has its memory split among instances.
+    pub mig_enabled: Reading<bool>,
+    /// Whether the driver stays loaded without a client.
+    pub persistence: Reading<bool>,
+    /// Every process that the driver lists, once.
+    pub processes: Reading<Vec<GpuProc>>,
+    /// Whether per-process use can be sampled here at all (never for MIG).
+    pub process_utilization: Reading<()>,
+}
+
+/// A slice of a GPU.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MigInfo {
+    /// The GPU that it is a slice of.
+    pub parent: GpuUuid,
+    /// GPU instance id.
+    pub gpu_instance: Reading<u32>,
+    /// Compute instance id.
+    pub compute_instance: Reading<u32>,
+}
+
+/// Device memory; `total = used + reserved + free` where the driver tells `reserved` apart.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    /// All of it.
+    pub total: Bytes,
+    /// Held by processes and by nobody; without `reserved` where that is known.
+    pub used: Bytes,
+    /// Kept by driver and firmware; absent with the old call, which counts it as used.
+    pub reserved: Reading<Bytes>,
+    /// Not held.
+    pub free: Bytes,
+    /// The call that answered.
+    pub api: MemoryApi,
+}
+
+/// Which of the driver's memory calls answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryApi {
+    /// `nvmlDeviceGetMemoryInfo`: used includes reserved.
+    V1,
+    /// `nvmlDeviceGetMemoryInfo_v2`, since R510.
+    V2,
+}
+
+/// Shares of the last sample period.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Utilization {
+    /// Time in which a kernel ran.
+    pub sm: Percent,
+    /// Time in which device memory was read or written. Not how full it is.
+    pub memory: Percent,
+}
+
+/// The driver's bits of why clocks are held down (`nvmlClocksThrottleReasons`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Throttle(pub u64);
+
+/// Traffic on the bus.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Pcie {
+    /// To the GPU.
+    pub rx: BytesPerSecond,
+    /// From the GPU.
+    pub tx: BytesPerSecond,
+}
+
+/// One process in the driver's lists of one GPU.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GpuProc {
+    /// As the driver gives it: perhaps dead, perhaps of another namespace.
+    pub pid: Pid,
+    /// The largest figure of the lists that name it.
+    pub used: Reading<Bytes>,
+    /// Which lists name it.
+    pub kinds: ProcKinds,
+    /// Its share of the multiprocessors. Idle is zero where sampling works.
+    pub sm: Reading<Percent>,
+    /// Its MIG instance, where it runs in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_instance: Option<u32>,
+    /// Its compute instance, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compute_instance: Option<u32>,
+}
+
+/// In which of the driver's lists a process stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProcKinds {
+    /// The compute list.
+    pub compute: bool,
+    /// The graphics list.
+    pub graphics: bool,
+    /// The list of MPS clients.
+    pub mps: bool,
+}
+
+impl ProcKinds {
+    /// `C`, `G`, `C+G`, `M`.
+    pub fn letters(self) -> String {
+        let all = [(self.compute, "C"), (self.graphics, "G"), (self.mps, "M")];
+        let set: Vec<_> = all.iter().filter(|kind| kind.0).map(|kind| kind.1).collect();
+        set.join("+")
+    }
+}

@@ -1,0 +1,36 @@
+//! What was read, before anything was concluded: plain data that is kept, recorded and replayed.
+//!
+//! Rules of the recording: fields are only ever added, as `Option` or with a default; never
+//! renamed, never retyped.
+
+mod allocator;
+mod gap;
+mod gpu;
+mod proc;
+mod reading;
+
+use serde::{Deserialize, Serialize};
+
+pub use allocator::*;
+pub use gap::{Gap, GapCause};
+pub use gpu::{
+    DriverInfo, GpuProc, GpuSample, GpuTick, Memory, MemoryApi, MigInfo, Nonsense, Pcie, ProcKinds,
+    Throttle, Utilization,
+};
+pub use proc::{
+    Container, EnvVar, HostFacts, NvidiaFds, ProcSample, ProcState, ProcTick, ScanReport, Signals,
+};
+pub use reading::{Reading, Why};
+
+/// One arrival. GPU facts and host facts come from different threads and never wait for each
+/// other; the view joins them and shows the age of each.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tick {
+    /// The driver's answers about every GPU.
+    Gpus(GpuTick),
+    /// The kernel's answers about the processes.
+    Procs(ProcTick),
+    /// Something is missing here, and why.
+    Gap(Gap),
+}
