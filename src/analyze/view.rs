@@ -330,3 +330,43 @@ pub enum Fragmentation {
         largest_request: Bytes,
     },
 }
+
+/// What a view is built for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Moment {
+    /// Now.
+    pub now: Stamp,
+    /// The moment to show, in milliseconds since boot; `None` for the newest.
+    pub at_boot_ms: Option<u64>,
+    /// Whether the ticks come from a recording.
+    pub replay: bool,
+    /// The refresh interval, in milliseconds: facts older than two of them are stale.
+    pub interval_ms: u64,
+    /// The driver call that is under way, on which GPU, since when (milliseconds since boot).
+    pub in_flight: Option<(String, Option<GpuIndex>, u64)>,
+    /// Ticks lost so far.
+    pub dropped_ticks: u64,
+    /// Without use for this long a process counts as idle, in milliseconds.
+    pub idle_after_ms: u64,
+    /// The request that fragmentation is judged by; `None` for a tenth of what is reserved.
+    pub request: Option<Bytes>,
+}
+
+impl View {
+    /// Builds the view of a moment. Pure: the same history and moment give the same view.
+    pub fn build(_history: &crate::history::History, moment: &Moment) -> Self {
+        Self {
+            at: moment.now,
+            driver: None,
+            host: None,
+            gpus: Vec::new(),
+            holders: Vec::new(),
+            scan: None,
+            gpus_age_ms: None,
+            procs_age_ms: None,
+            freshness: Freshness::Starting,
+            dropped_ticks: moment.dropped_ticks,
+            driver_cost: None,
+        }
+    }
+}

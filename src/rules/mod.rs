@@ -1,1 +1,95 @@
 //! The nine fixes as pure functions of the view.
+
+use serde::Serialize;
+
+use crate::ids::{GpuIndex, Pid, ProcId};
+use crate::units::Bytes;
+
+/// Something that should be known, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// The rule's stable key, `leftovers`.
+    pub rule: &'static str,
+    /// Which of the nine fixes, 0 for none of them.
+    pub fix_number: u8,
+    /// How bad.
+    pub severity: Severity,
+    /// On which GPU.
+    pub gpu: Option<GpuIndex>,
+    /// About which process.
+    pub pid: Option<Pid>,
+    /// One line. May hold hostile text.
+    pub headline: String,
+    /// The facts that led to it, one line each. May hold hostile text.
+    pub evidence: Vec<String>,
+    /// What to do, the best first.
+    pub fixes: Vec<Fix>,
+}
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Good to know.
+    Notice,
+    /// Memory is wasted.
+    Warning,
+    /// Nothing works until it is mended.
+    Critical,
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Fix {
+    /// In a few words.
+    pub title: String,
+    /// What it would free.
+    pub saves: Option<Saving>,
+    /// The exact line to type, where there is one.
+    pub line: Option<String>,
+    /// What it costs.
+    pub cost: String,
+    /// Whom the kill key would end for it.
+    pub ends: Vec<ProcId>,
+}
+
+/// Bytes that a fix would free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Saving {
+    /// The likely figure.
+    pub bytes: Bytes,
+    /// At least.
+    pub low: Bytes,
+    /// At most.
+    pub high: Bytes,
+    /// Where the figure comes from.
+    pub provenance: Provenance,
+}
+
+/// Where a number comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Provenance {
+    /// By the driver or the kernel.
+    Measured,
+    /// From the process.
+    Read,
+    /// By a server's interface.
+    Reported,
+    /// Arithmetic.
+    Estimated,
+}
+
+/// The outcome of a rule.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It does not apply.
+    Clear,
+    /// It applies.
+    Hit(Vec<Finding>),
+    /// It needs more samples.
+    NotYet(String),
+    /// It cannot be decided here, and why.
+    CannotTell(String),
+}

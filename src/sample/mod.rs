@@ -6,6 +6,7 @@
 mod allocator;
 mod gap;
 mod gpu;
+mod kill;
 mod proc;
 mod reading;
 
@@ -17,6 +18,7 @@ pub use gpu::{
     DriverInfo, GpuProc, GpuSample, GpuTick, Memory, MemoryApi, MigInfo, Nonsense, Pcie, ProcKinds,
     Throttle, Utilization,
 };
+pub use kill::{KillEvent, KillOrder, KillPreset, KillStep, KillTarget};
 pub use proc::{
     Container, EnvVar, HostFacts, NvidiaFds, ProcSample, ProcState, ProcTick, ScanReport, Signals,
 };

@@ -1,0 +1,79 @@
+//! An order to end processes, and what came of it. Plain data, so that the pure side plans it, the
+//! host side carries it out and a recording can show it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::ProcId;
+use crate::sample::Reading;
+
+/// Whom to end, and how. Fixed before the first signal: reparenting hides children afterwards.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KillOrder {
+    /// In the order in which they are signalled: the root of a job first.
+    pub targets: Vec<KillTarget>,
+    /// How hard.
+    pub preset: KillPreset,
+}
+
+/// One process to end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KillTarget {
+    /// Whom. Checked again after its pidfd is open.
+    pub id: ProcId,
+    /// Its owner when it was shown; another one now means that it is somebody else.
+    pub uid: Reading<u32>,
+    /// Its short name, for messages.
+    pub comm: String,
+    /// Whether it must have an NVIDIA device open at the moment of the signal. A launcher of the
+    /// same job need not.
+    pub must_hold_device: bool,
+}
+
+/// How hard to end a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KillPreset {
+    /// INT, 15 s, TERM, 60 s, then ask: it may be saving.
+    Gentle,
+    /// TERM (and CONT where it is stopped), 5 s, KILL.
+    Zombie,
+    /// KILL.
+    Now,
+    /// One signal by number, once.
+    Signal(i32),
+}
+
+/// Something that happened while an order was carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KillEvent {
+    /// Milliseconds since the order began.
+    pub after_ms: u64,
+    /// Whom it concerns; `None` for the order as a whole.
+    pub id: Option<ProcId>,
+    /// What happened.
+    pub what: KillStep,
+}
+
+/// What can happen to a target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KillStep {
+    /// A signal was sent.
+    Sent(i32),
+    /// It has ended.
+    Gone,
+    /// It had ended before.
+    AlreadyGone,
+    /// The pid is somebody else's now; nothing was sent.
+    Reused,
+    /// It no longer fits what was shown (owner, device, shield); nothing was sent.
+    Refused(String),
+    /// Not ours to signal.
+    Denied,
+    /// It lives after everything that the preset allows, and this is what it waits in.
+    StillThere(Option<String>),
+    /// pidfds are not to be had here; identity was checked, then a plain signal sent.
+    WithoutPidfd,
+    /// Everything that can be done has been done.
+    Finished,
+}
