@@ -1,1 +1,5 @@
 //! Arguments, settings and generated documents.
+
+pub mod args;
+pub mod config;
+pub mod settings;

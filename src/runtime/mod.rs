@@ -1,1 +1,8 @@
-//! Threads, the event loop, the terminal, signals and clocks.
+//! Threads, the event loop, the terminal, signals and clocks: the only part that waits.
+
+pub mod clock;
+pub mod input;
+pub mod inspector;
+pub mod sampler;
+pub mod screen;
+pub mod signals;

@@ -3,6 +3,7 @@
 //! Rules of the recording: fields are only ever added, as `Option` or with a default; never
 //! renamed, never retyped.
 
+mod absence;
 mod allocator;
 mod gap;
 mod gpu;
@@ -12,6 +13,7 @@ mod reading;
 
 use serde::{Deserialize, Serialize};
 
+pub use absence::Absence;
 pub use allocator::*;
 pub use gap::{Gap, GapCause};
 pub use gpu::{

@@ -1,0 +1,174 @@
+//! The thread that asks the driver, or reads a recording. It never waits for the loop: a tick that
+//! finds the channel full is dropped and counted.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use crate::runtime::clock;
+use crate::sample::Tick;
+use crate::source::{Progress, Source, SourceError, Wants};
+
+/// Ticks in flight at the most. At ten a second the loop is 400 ms behind before one is lost.
+const IN_FLIGHT: usize = 4;
+
+/// What a sampler delivers.
+#[derive(Debug)]
+pub enum Sampled {
+    /// A tick.
+    Tick(Box<Tick>),
+    /// The source cannot answer now; it is asked again.
+    Failed(SourceError),
+    /// The recording has ended.
+    End,
+}
+
+/// A running sampler, seen from the loop.
+pub struct Sampler {
+    /// The call under way.
+    pub progress: Arc<Progress>,
+    shared: Arc<Shared>,
+    wake: SyncSender<()>,
+}
+
+struct Shared {
+    dropped: AtomicU64,
+    orders: Mutex<Orders>,
+}
+
+#[derive(Clone, Copy)]
+struct Orders {
+    interval_ms: u64,
+    wants: Wants,
+    paused: bool,
+}
+
+impl Sampler {
+    /// Starts one. `open` runs on the new thread, since opening the driver can take seconds or hang.
+    ///
+    /// # Errors
+    /// Where no thread is to be had.
+    pub fn spawn<S, F>(
+        interval_ms: u64,
+        progress: Arc<Progress>,
+        open: F,
+    ) -> io::Result<(Self, mpsc::Receiver<Sampled>)>
+    where
+        S: Source,
+        F: FnMut() -> Result<S, SourceError> + Send + 'static,
+    {
+        let orders = Orders { interval_ms, wants: Wants::default(), paused: false };
+        let shared = Arc::new(Shared { dropped: AtomicU64::new(0), orders: Mutex::new(orders) });
+        let (ticks, ticks_in) = mpsc::channel(IN_FLIGHT);
+        let (wake, woken) = sync_channel(1);
+        let worker = Worker { shared: Arc::clone(&shared), ticks, woken };
+        std::thread::Builder::new()
+            .name("nvml".to_owned())
+            .stack_size(512 * 1024)
+            .spawn(move || worker.run(open))?;
+        Ok((Self { progress, shared, wake }, ticks_in))
+    }
+
+    /// Ticks that found the channel full.
+    pub fn dropped(&self) -> u64 {
+        self.shared.dropped.load(Ordering::Relaxed)
+    }
+
+    /// What slow figures are shown now.
+    pub fn want(&self, wants: Wants) {
+        self.change(|orders| orders.wants = wants);
+    }
+
+    /// How often to look.
+    pub fn set_interval(&self, interval_ms: u64) {
+        self.change(|orders| orders.interval_ms = interval_ms);
+    }
+
+    /// Whether to look at all.
+    pub fn pause(&self, paused: bool) {
+        self.change(|orders| orders.paused = paused);
+    }
+
+    /// Looks at once.
+    pub fn nudge(&self) {
+        // One wake-up that waits is as good as two.
+        let _ = self.wake.try_send(());
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Orders)) {
+        change(&mut self.shared.orders.lock().unwrap_or_else(PoisonError::into_inner));
+        self.nudge();
+    }
+}
+
+struct Worker {
+    shared: Arc<Shared>,
+    ticks: mpsc::Sender<Sampled>,
+    woken: Receiver<()>,
+}
+
+impl Worker {
+    fn run<S: Source>(self, mut open: impl FnMut() -> Result<S, SourceError>) {
+        let mut source = None;
+        let mut due = clock::now().boot_ms;
+        let mut failures = 0;
+        loop {
+            let orders = self.orders();
+            let outcome = match &mut source {
+                None => open().map(|opened| source = Some(opened)).map(|()| None),
+                Some(open) => open.next(clock::now(), orders.wants).map(Some),
+            };
+            match outcome {
+                // Just opened: the first look follows at once.
+                Ok(None) => continue,
+                Ok(Some(Some(tick))) => self.send(Sampled::Tick(Box::new(tick))),
+                Ok(Some(None)) => return drop(self.ticks.blocking_send(Sampled::End)),
+                Err(error) => {
+                    source = None;
+                    failures += 1;
+                    self.send(Sampled::Failed(error));
+                }
+            }
+            failures = if source.is_some() { 0 } else { failures };
+            if self.ticks.is_closed() {
+                return;
+            }
+            due = self.wait(due, failures);
+        }
+    }
+
+    fn orders(&self) -> Orders {
+        *self.shared.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, sampled: Sampled) {
+        if self.ticks.try_send(sampled).is_err() {
+            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until the next look is due, or something changed; gives when it was due. A look that
+    /// took longer than the interval does not make the next ones hurry.
+    fn wait(&self, last_due: u64, failures: u32) -> u64 {
+        loop {
+            let orders = self.orders();
+            let now = clock::now().boot_ms;
+            // A driver that is not there is asked less and less often.
+            let interval_ms = orders.interval_ms << failures.min(5);
+            let due = (last_due + interval_ms).max(now.saturating_sub(orders.interval_ms));
+            let left = if orders.paused { 3_600_000 } else { due.saturating_sub(now) };
+            match self.woken.recv_timeout(Duration::from_millis(left)) {
+                Err(RecvTimeoutError::Timeout) if !orders.paused => return due,
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(()) if self.orders().paused => {}
+                Ok(()) => return clock::now().boot_ms,
+                // The loop is gone; the send that follows finds it out.
+                Err(RecvTimeoutError::Disconnected) => return now,
+            }
+        }
+    }
+}
