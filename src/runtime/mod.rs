@@ -1,6 +1,7 @@
 //! Threads, the event loop, the terminal, signals and clocks: the only part that waits.
 
 pub mod clock;
+pub mod gather;
 pub mod input;
 pub mod inspector;
 pub mod sampler;
