@@ -7,3 +7,4 @@ pub mod inspector;
 pub mod sampler;
 pub mod screen;
 pub mod signals;
+pub mod player;

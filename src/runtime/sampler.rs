@@ -48,19 +48,15 @@ struct Orders {
 }
 
 impl Sampler {
-    /// Starts one. `open` runs on the new thread, since opening the driver can take seconds or hang.
+    /// Starts one. A source that fails is asked again; it knows how often it may be.
     ///
     /// # Errors
     /// Where no thread is to be had.
-    pub fn spawn<S, F>(
+    pub fn spawn(
         interval_ms: u64,
         progress: Arc<Progress>,
-        open: F,
-    ) -> io::Result<(Self, mpsc::Receiver<Sampled>)>
-    where
-        S: Source,
-        F: FnMut() -> Result<S, SourceError> + Send + 'static,
-    {
+        source: impl Source + 'static,
+    ) -> io::Result<(Self, mpsc::Receiver<Sampled>)> {
         let orders = Orders { interval_ms, wants: Wants::default(), paused: false };
         let shared = Arc::new(Shared { dropped: AtomicU64::new(0), orders: Mutex::new(orders) });
         let (ticks, ticks_in) = mpsc::channel(IN_FLIGHT);
@@ -69,7 +65,7 @@ impl Sampler {
         std::thread::Builder::new()
             .name("nvml".to_owned())
             .stack_size(512 * 1024)
-            .spawn(move || worker.run(open))?;
+            .spawn(move || worker.run(source))?;
         Ok((Self { progress, shared, wake }, ticks_in))
     }
 
@@ -112,32 +108,15 @@ struct Worker {
 }
 
 impl Worker {
-    fn run<S: Source>(self, mut open: impl FnMut() -> Result<S, SourceError>) {
-        let mut source = None;
+    fn run(self, mut source: impl Source) {
         let mut due = clock::now().boot_ms;
-        let mut failures = 0;
-        loop {
-            let orders = self.orders();
-            let outcome = match &mut source {
-                None => open().map(|opened| source = Some(opened)).map(|()| None),
-                Some(open) => open.next(clock::now(), orders.wants).map(Some),
-            };
-            match outcome {
-                // Just opened: the first look follows at once.
-                Ok(None) => continue,
-                Ok(Some(Some(tick))) => self.send(Sampled::Tick(Box::new(tick))),
-                Ok(Some(None)) => return drop(self.ticks.blocking_send(Sampled::End)),
-                Err(error) => {
-                    source = None;
-                    failures += 1;
-                    self.send(Sampled::Failed(error));
-                }
+        while !self.ticks.is_closed() {
+            match source.next(clock::now(), self.orders().wants) {
+                Ok(Some(tick)) => self.send(Sampled::Tick(Box::new(tick))),
+                Ok(None) => return drop(self.ticks.blocking_send(Sampled::End)),
+                Err(error) => self.send(Sampled::Failed(error)),
             }
-            failures = if source.is_some() { 0 } else { failures };
-            if self.ticks.is_closed() {
-                return;
-            }
-            due = self.wait(due, failures);
+            due = self.wait(due);
         }
     }
 
@@ -153,13 +132,11 @@ impl Worker {
 
     /// Waits until the next look is due, or something changed; gives when it was due. A look that
     /// took longer than the interval does not make the next ones hurry.
-    fn wait(&self, last_due: u64, failures: u32) -> u64 {
+    fn wait(&self, last_due: u64) -> u64 {
         loop {
             let orders = self.orders();
             let now = clock::now().boot_ms;
-            // A driver that is not there is asked less and less often.
-            let interval_ms = orders.interval_ms << failures.min(5);
-            let due = (last_due + interval_ms).max(now.saturating_sub(orders.interval_ms));
+            let due = (last_due + orders.interval_ms).max(now.saturating_sub(orders.interval_ms));
             let left = if orders.paused { 3_600_000 } else { due.saturating_sub(now) };
             match self.woken.recv_timeout(Duration::from_millis(left)) {
                 Err(RecvTimeoutError::Timeout) if !orders.paused => return due,
