@@ -38,3 +38,14 @@ pub enum Tick {
     /// Something is missing here, and why.
     Gap(Gap),
 }
+
+impl Tick {
+    /// When the look began; of a gap, the moment from which there is data again.
+    pub const fn at(&self) -> crate::ids::Stamp {
+        match self {
+            Self::Gpus(tick) => tick.at,
+            Self::Procs(tick) => tick.at,
+            Self::Gap(gap) => gap.to,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The one door to the driver: every call is announced before it is made, and counted.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use super::fault::Fault;
+use crate::ids::{GpuIndex, Stamp};
+use crate::source::Progress;
+
+/// Announces and counts calls, and remembers the first that says that the library must be opened
+/// again.
+pub(super) struct Calls {
+    progress: Arc<Progress>,
+    clock: fn() -> Stamp,
+    made: Cell<u32>,
+    ended: Cell<Option<Fault>>,
+}
+
+impl Calls {
+    pub(super) fn new(progress: Arc<Progress>, clock: fn() -> Stamp) -> Self {
+        Self { progress, clock, made: Cell::new(0), ended: Cell::new(None) }
+    }
+
+    /// Starts a new count.
+    pub(super) fn begin(&self) {
+        self.made.set(0);
+        self.ended.set(None);
+    }
+
+    /// How many calls were made since.
+    pub(super) fn made(&self) -> u32 {
+        self.made.get()
+    }
+
+    /// The first answer since then that ends the session.
+    pub(super) fn ended(&self) -> Option<Fault> {
+        self.ended.get()
+    }
+
+    pub(super) fn now(&self) -> Stamp {
+        (self.clock)()
+    }
+
+    /// Makes one call. It may never return; then the announcement stays up.
+    pub(super) fn make<T, E: Into<Fault>>(
+        &self,
+        call: &'static str,
+        gpu: Option<GpuIndex>,
+        ask: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, Fault> {
+        let answer = self.announce(call, gpu, ask).map_err(Into::into);
+        match answer {
+            // Nothing was called.
+            Err(Fault::NoSymbol) => {}
+            _ => self.made.set(self.made.get() + 1),
+        }
+        if let Err(fault) = answer
+            && fault.ends_session()
+            && self.ended.get().is_none()
+        {
+            self.ended.set(Some(fault));
+        }
+        answer
+    }
+
+    /// The announcement alone, for opening and closing, which are no part of a tick.
+    pub(super) fn announce<T>(
+        &self,
+        call: &'static str,
+        gpu: Option<GpuIndex>,
+        ask: impl FnOnce() -> T,
+    ) -> T {
+        self.progress.enter(call, gpu, self.now().boot_ms);
+        let answer = ask();
+        self.progress.leave();
+        answer
+    }
+}
