@@ -24,6 +24,11 @@ impl Calls {
     /// Starts a new count.
     pub(super) fn begin(&self) {
         self.made.set(0);
+        self.reopen();
+    }
+
+    /// What was said of an earlier session is of no account.
+    pub(super) fn reopen(&self) {
         self.ended.set(None);
     }
 

@@ -81,6 +81,7 @@ impl NvmlSource {
         {
             return Err(error.clone());
         }
+        self.calls.reopen();
         let opened = Session::open(&self.options.library, &self.calls, &self.remembered, now);
         match &opened {
             Ok(session) => {

@@ -93,6 +93,13 @@ pub(super) struct RawSample {
     decoder_percent: u32,
 }
 
+#[cfg(test)]
+impl RawSample {
+    pub(super) fn of(pid: u32, sm_percent: u32) -> Self {
+        Self { pid, sm_percent, ..Self::default() }
+    }
+}
+
 /// What came of a call that fills an array of the caller's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Filled<T> {

@@ -169,8 +169,8 @@ mod tests {
     fn idle_is_zero_and_more_than_a_hundred_is_nothing() {
         let lists = [(List::Compute, vec![row(1, 1), row(2, 1), row(3, 1)])];
         let mut processes = merge(&lists, LIMITS, &mut Nonsense::default());
-        let sample = |pid, sm_percent| RawSample { pid, sm_percent, ..RawSample::default() };
-        spread(&[sample(1, 20), sample(1, 60), sample(1, 40), sample(3, 7000)], &mut processes);
+        let shares = [(1, 20), (1, 60), (1, 40), (3, 7000)];
+        spread(&shares.map(|(pid, share)| RawSample::of(pid, share)), &mut processes);
         let shares: Vec<_> = processes.iter().map(|process| process.sm).collect();
         let value = |share| Reading::Value(Percent(share));
         assert_eq!(shares, [value(60.0), value(0.0), Reading::Absent(Why::Nonsense)]);
