@@ -351,22 +351,3 @@ pub struct Moment {
     /// The request that fragmentation is judged by; `None` for a tenth of what is reserved.
     pub request: Option<Bytes>,
 }
-
-impl View {
-    /// Builds the view of a moment. Pure: the same history and moment give the same view.
-    pub fn build(_history: &crate::history::History, moment: &Moment) -> Self {
-        Self {
-            at: moment.now,
-            driver: None,
-            host: None,
-            gpus: Vec::new(),
-            holders: Vec::new(),
-            scan: None,
-            gpus_age_ms: None,
-            procs_age_ms: None,
-            freshness: Freshness::Starting,
-            dropped_ticks: moment.dropped_ticks,
-            driver_cost: None,
-        }
-    }
-}
