@@ -47,13 +47,16 @@ pub(crate) unsafe fn put_text(to: *mut c_char, length: u32, text: &str) -> u32 {
     SUCCESS
 }
 
-/// Writes rows of 8-byte words into an array whose room the caller tells in `count`, and how many
-/// there are.
+/// A row of any list in words of 8 bytes; the narrower forms are its beginning.
+pub(crate) type Row = [u64; 4];
+
+/// Writes the first `width` words of each row into an array whose room the caller tells in `count`,
+/// and how many there are.
 ///
 /// # Safety
 ///
 /// `count` is null or points to a number of the caller's; `to` is null or points to so many rows.
-pub(crate) unsafe fn put_rows(to: *mut u64, count: *mut u32, rows: &[Vec<u64>]) -> u32 {
+pub(crate) unsafe fn put_rows(to: *mut u64, count: *mut u32, width: usize, rows: &[Row]) -> u32 {
     if count.is_null() {
         return INVALID_ARGUMENT;
     }
@@ -62,10 +65,10 @@ pub(crate) unsafe fn put_rows(to: *mut u64, count: *mut u32, rows: &[Vec<u64>]) 
     if rows.len() > room || (to.is_null() && !rows.is_empty()) {
         return INSUFFICIENT_SIZE;
     }
-    let words: Vec<u64> = rows.iter().flatten().copied().collect();
-    if !words.is_empty() {
-        // SAFETY: as promised by the caller: there is room for that many rows.
-        unsafe { to.copy_from_nonoverlapping(words.as_ptr(), words.len()) };
+    for (n, row) in rows.iter().enumerate() {
+        let width = width.min(row.len());
+        // SAFETY: as promised by the caller: there is room for that many rows of that width.
+        unsafe { to.add(n * width).copy_from_nonoverlapping(row.as_ptr(), width) };
     }
     SUCCESS
 }

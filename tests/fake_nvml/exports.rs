@@ -4,7 +4,6 @@
 use std::ffi::{CStr, c_char};
 
 use crate::answer::{bytes, put, put_text};
-use crate::live::held;
 use crate::scenario::RawMemory;
 use crate::state::{
     Handle, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED, SUCCESS, State, Target, handle, serve,
@@ -137,7 +136,7 @@ getters! {
     nvmlDeviceGetUtilizationRates -> [u32; 2]: |at, wobble| {
         whole(&at)?;
         let [sm, memory] = at.gpu.utilization.ok_or(NOT_SUPPORTED)?;
-        Ok([sm + at.wobbles(wobble), memory])
+        Ok([(sm + at.wobbles(wobble)).min(100), memory])
     };
     nvmlDeviceGetPowerUsage -> u32: |at, wobble| {
         whole(&at)?;
@@ -264,7 +263,7 @@ unsafe extern "C" fn nvmlDeviceGetMemoryInfo(device: Handle, memory: *mut [u64; 
 }
 
 fn figures(state: &mut State, device: Handle) -> Result<RawMemory, u32> {
-    let used = held(&state.listed(device)?);
+    let used = state.listed(device)?.held;
     let target = state.target(device)?;
     if target.gpu.unified {
         return Err(NOT_SUPPORTED);
@@ -273,7 +272,7 @@ fn figures(state: &mut State, device: Handle) -> Result<RawMemory, u32> {
         return Ok(raw);
     }
     let (total, reserved, unaccounted) = target.sizes();
-    let used = (used + unaccounted).clamp(0, total - reserved);
+    let used = used.saturating_add(unaccounted).min(total - reserved).max(0);
     Ok(RawMemory { total, reserved, used, free: total - reserved - used })
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::answer::{bytes, put_rows};
+use crate::answer::{Row, bytes, put_rows};
 use crate::scenario::Process;
 use crate::state::{Handle, NOT_FOUND, NOT_SUPPORTED, State, serve};
 
@@ -16,29 +16,22 @@ const fn pair(low: u32, high: u32) -> u64 {
     low as u64 | (high as u64) << 32
 }
 
-fn row(process: &Process, words: usize) -> Vec<u64> {
+/// A process as its lists have it.
+pub(crate) fn row(process: &Process) -> Row {
     let ids = pair(process.gi.unwrap_or(u32::MAX), process.ci.unwrap_or(u32::MAX));
-    let mut row = vec![u64::from(process.pid), bytes(process.bytes), ids, 0];
-    row.truncate(words);
-    row
-}
-
-fn rows(state: &mut State, device: Handle, kind: char, words: usize) -> Result<Vec<Vec<u64>>, u32> {
-    let listed = state.listed(device)?;
-    let of_kind = listed.iter().filter(|process| process.kinds.contains(kind));
-    Ok(of_kind.map(|process| row(process, words)).collect())
+    [u64::from(process.pid), bytes(process.bytes), ids, 0]
 }
 
 macro_rules! lists {
-    ($($name:ident: $kind:literal, $words:expr;)*) => {$(
+    ($($name:ident: $list:ident, $width:expr;)*) => {$(
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(device: Handle, count: *mut u32, infos: *mut u64) -> u32 {
             let code = serve(stringify!($name), Some(device), |state| {
-                let words: fn(&State) -> usize = $words;
-                let words = words(state);
-                match rows(state, device, $kind, words) {
+                let width: fn(&State) -> usize = $width;
+                let width = width(state);
+                match state.listed(device) {
                     // SAFETY: the caller's array has the room that its `count` tells.
-                    Ok(rows) => unsafe { put_rows(infos, count, &rows) },
+                    Ok(listed) => unsafe { put_rows(infos, count, width, &listed.$list) },
                     Err(code) => code,
                 }
             });
@@ -57,15 +50,15 @@ fn v3(state: &State) -> usize {
 }
 
 lists! {
-    nvmlDeviceGetComputeRunningProcesses: 'C', |_| V1;
-    nvmlDeviceGetComputeRunningProcesses_v2: 'C', |_| V2;
-    nvmlDeviceGetComputeRunningProcesses_v3: 'C', v3;
-    nvmlDeviceGetGraphicsRunningProcesses: 'G', |_| V1;
-    nvmlDeviceGetGraphicsRunningProcesses_v2: 'G', |_| V2;
-    nvmlDeviceGetGraphicsRunningProcesses_v3: 'G', v3;
-    nvmlDeviceGetMPSComputeRunningProcesses: 'M', |_| V1;
-    nvmlDeviceGetMPSComputeRunningProcesses_v2: 'M', |_| V2;
-    nvmlDeviceGetMPSComputeRunningProcesses_v3: 'M', v3;
+    nvmlDeviceGetComputeRunningProcesses: compute, |_| V1;
+    nvmlDeviceGetComputeRunningProcesses_v2: compute, |_| V2;
+    nvmlDeviceGetComputeRunningProcesses_v3: compute, v3;
+    nvmlDeviceGetGraphicsRunningProcesses: graphics, |_| V1;
+    nvmlDeviceGetGraphicsRunningProcesses_v2: graphics, |_| V2;
+    nvmlDeviceGetGraphicsRunningProcesses_v3: graphics, v3;
+    nvmlDeviceGetMPSComputeRunningProcesses: mps, |_| V1;
+    nvmlDeviceGetMPSComputeRunningProcesses_v2: mps, |_| V2;
+    nvmlDeviceGetMPSComputeRunningProcesses_v3: mps, v3;
 }
 
 /// Samples after a stamp; none at all is `NOT_FOUND`, as the driver has it.
@@ -86,7 +79,7 @@ unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut rows = Vec::new();
-        for process in &listed {
+        for process in &listed.processes {
             let stamp = process.stamp.unwrap_or(now.as_micros() as u64);
             if stamp > after {
                 let samples = process.sm.all().iter();
@@ -97,10 +90,10 @@ unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
             return NOT_FOUND;
         }
         // SAFETY: the caller's array has the room that its `count` tells.
-        unsafe { put_rows(samples, count, &rows) }
+        unsafe { put_rows(samples, count, WIDE, &rows) }
     })
 }
 
-fn sample(pid: u32, stamp: u64, share: u32) -> Vec<u64> {
-    vec![u64::from(pid), stamp, pair(share, share / 2), 0]
+fn sample(pid: u32, stamp: u64, share: u32) -> Row {
+    [u64::from(pid), stamp, pair(share, share / 2), 0]
 }

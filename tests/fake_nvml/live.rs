@@ -1,27 +1,58 @@
 //! Which processes hold memory now.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::answer::Row;
+use crate::lists::row;
 use crate::scenario::{Instance, Process, Samples};
-use crate::state::{State, Target};
+use crate::state::{Handle, State, Target};
+
+/// A device's processes, and the lists that they make.
+#[derive(Default)]
+pub(crate) struct Listed {
+    pub(crate) processes: Vec<Process>,
+    pub(crate) compute: Vec<Row>,
+    pub(crate) graphics: Vec<Row>,
+    pub(crate) mps: Vec<Row>,
+    /// Together, in bytes.
+    pub(crate) held: i64,
+}
+
+impl Listed {
+    fn of(processes: Vec<Process>) -> Self {
+        let of_kind =
+            |letter| processes.iter().filter(|row| row.kinds.contains(letter)).map(row).collect();
+        Self {
+            compute: of_kind('C'),
+            graphics: of_kind('G'),
+            mps: of_kind('M'),
+            held: held(&processes),
+            processes,
+        }
+    }
+}
 
 impl State {
-    /// Every row of a device's lists; a GPU has the rows of its instances too.
-    pub(crate) fn listed(&mut self, device: usize) -> Result<Vec<Process>, u32> {
+    /// What a device lists now.
+    pub(crate) fn listed(&mut self, device: Handle) -> Result<Arc<Listed>, u32> {
+        if let Some(prepared) = self.prepared.get(&device) {
+            return Ok(Arc::clone(prepared));
+        }
         let target = self.target(device)?;
-        let inside = |part: &Instance| marked(&part.process, part.gi, part.ci);
-        let mut rows: Vec<Process> = if let Some(instance) = target.instance {
-            inside(instance)
-        } else {
-            let parts = target.gpu.instance.iter().flat_map(inside);
-            target.gpu.process.iter().cloned().chain(parts).collect()
-        };
+        let mut rows = target.processes();
         if target.instance.is_none() {
             rows.extend(self.burst(target.index));
         }
         let (follow, delay) = (self.scenario.follow_pids, self.scenario.free_after_ms);
-        rows.retain(|row| !row.follow.unwrap_or(follow) || self.holds(row, delay));
-        Ok(rows)
+        let follows = |row: &Process| row.follow.unwrap_or(follow);
+        let changes = !self.scenario.burst.is_empty() || rows.iter().any(follows);
+        rows.retain(|row| !follows(row) || self.holds(row, delay));
+        let listed = Arc::new(Listed::of(rows));
+        if !changes {
+            self.prepared.insert(device, Arc::clone(&listed));
+        }
+        Ok(listed)
     }
 
     fn burst(&self, gpu: u32) -> Vec<Process> {
@@ -63,7 +94,7 @@ impl State {
 }
 
 /// Memory held: the largest figure of each pid.
-pub(crate) fn held(rows: &[Process]) -> i64 {
+fn held(rows: &[Process]) -> i64 {
     let mut largest = std::collections::HashMap::new();
     for row in rows {
         let known = largest.entry(row.pid).or_insert(0);
@@ -73,6 +104,16 @@ pub(crate) fn held(rows: &[Process]) -> i64 {
 }
 
 impl Target<'_> {
+    /// The rows of the scenario; a GPU has those of its instances too.
+    fn processes(&self) -> Vec<Process> {
+        let inside = |part: &Instance| marked(&part.process, part.gi, part.ci);
+        if let Some(instance) = self.instance {
+            return inside(instance);
+        }
+        let parts = self.gpu.instance.iter().flat_map(inside);
+        self.gpu.process.iter().cloned().chain(parts).collect()
+    }
+
     /// Total, reserved, and what is used by nobody who is listed.
     pub(crate) fn sizes(&self) -> (i64, i64, i64) {
         match self.instance {

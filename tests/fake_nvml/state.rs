@@ -6,9 +6,10 @@ use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::live::Listed;
 use crate::scenario::{Gpu, Instance, Scenario};
 
 pub(crate) const SUCCESS: u32 = 0;
@@ -38,6 +39,8 @@ pub(crate) struct State {
     pub(crate) began: Instant,
     /// When a process was first seen to be dead.
     pub(crate) dead: HashMap<u32, Instant>,
+    /// Lists that stay the same while the scenario does.
+    pub(crate) prepared: HashMap<Handle, Arc<Listed>>,
     /// The driver's reload under which the library was initialised.
     initialised: Option<u32>,
     library: PathBuf,
@@ -108,6 +111,7 @@ impl State {
             scenario: Scenario::default(),
             began: Instant::now(),
             dead: HashMap::new(),
+            prepared: HashMap::new(),
             initialised: None,
             library,
             file,
@@ -141,6 +145,7 @@ impl State {
         match text.and_then(|text| Scenario::parse(&text)) {
             Ok(scenario) => {
                 self.scenario = scenario;
+                self.prepared.clear();
                 self.read = Some(key);
             }
             Err(error) => {

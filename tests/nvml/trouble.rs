@@ -86,8 +86,6 @@ fn a_burst_of_processes_is_listed_whole() {
 #[test]
 fn every_code_of_one_call_costs_one_field_of_one_gpu() {
     let whole = Rig::new("[[gpu]]\n[[gpu]]").tick();
-    let mut rig = Rig::new("[[gpu]]\n[[gpu]]");
-    rig.tick();
     let ending = [1, 9, 18];
     let lost = [15, 28];
     let codes = (2..=30).chain([999]).filter(|code| !ending.contains(code) && !lost.contains(code));
@@ -139,6 +137,17 @@ fn a_call_that_hangs_is_named() {
     let tick = hung.join().unwrap().unwrap();
     assert!(matches!(tick, Some(Tick::Gpus(GpuTick { seq: 1, .. }))));
     assert_eq!(progress.current(), None);
+}
+
+#[test]
+fn an_opening_that_hangs_is_named() {
+    let stall = "[[gpu]]\n[[stall]]\ncall = \"nvmlInit_v2\"";
+    let Rig { fake, mut source, progress, .. } = Rig::new(stall);
+    let hung = std::thread::spawn(move || source.next(clock(), USUAL).map(drop));
+    let named = wait_for(|| progress.current());
+    assert_eq!((named.call, named.gpu), ("nvmlInit_v2", None));
+    fake.change("[[gpu]]");
+    hung.join().unwrap().unwrap();
 }
 
 #[test]

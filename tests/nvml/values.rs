@@ -127,6 +127,10 @@ fn samples_are_asked_for_from_the_last_stamp_on() {
     assert!(share(&idle) < 0.01, "old samples do not count again");
     assert_eq!(idle.gpus[0].process_utilization, Reading::Value(()));
     assert!((share(&rig.change(&gpu(2000))) - 60.0).abs() < 0.01);
+    // Too soon for the driver to have a new sample: the process is not idle for that.
+    rig.now_ms -= 800;
+    assert!((share(&rig.tick()) - 60.0).abs() < 0.01);
+    assert!(share(&rig.tick()) < 0.01);
 }
 
 #[test]

@@ -12,17 +12,21 @@ use crate::source::Progress;
 pub(super) struct Calls {
     progress: Arc<Progress>,
     clock: fn() -> Stamp,
+    /// The moment of the look under way.
+    at: Cell<Stamp>,
     made: Cell<u32>,
     ended: Cell<Option<Fault>>,
 }
 
 impl Calls {
     pub(super) fn new(progress: Arc<Progress>, clock: fn() -> Stamp) -> Self {
-        Self { progress, clock, made: Cell::new(0), ended: Cell::new(None) }
+        let at = Cell::new(Stamp { boot_ms: 0, wall_ms: 0 });
+        Self { progress, clock, at, made: Cell::new(0), ended: Cell::new(None) }
     }
 
-    /// Starts a new count.
-    pub(super) fn begin(&self) {
+    /// Starts a look, with a new count.
+    pub(super) fn begin(&self, at: Stamp) {
+        self.at.set(at);
         self.made.set(0);
         self.reopen();
     }
@@ -40,6 +44,11 @@ impl Calls {
     /// The first answer since then that ends the session.
     pub(super) fn ended(&self) -> Option<Fault> {
         self.ended.get()
+    }
+
+    /// The moment of the look under way.
+    pub(super) fn at(&self) -> Stamp {
+        self.at.get()
     }
 
     pub(super) fn now(&self) -> Stamp {

@@ -134,7 +134,7 @@ impl NvmlSource {
 impl Source for NvmlSource {
     fn next(&mut self, now: Stamp, wants: Wants) -> Result<Option<Tick>, SourceError> {
         let began = self.calls.now();
-        self.calls.begin();
+        self.calls.begin(now);
         let mut tick = self.look(wants, now)?;
         // One device alone may call for a new session for ever: it gets one, and then not before
         // a while has passed, so that it cannot take the others down.

@@ -261,10 +261,16 @@ impl Library {
 
     /// Why the clocks are not higher, with the bits that the wrapper does not know.
     pub(super) fn clocks_event_reasons(&self, id: DeviceId) -> Result<u64, Fault> {
-        let lib = self.nvml.lib();
-        let newer = lib.nvmlDeviceGetCurrentClocksEventReasons.as_ref().ok();
-        let older = lib.nvmlDeviceGetCurrentClocksThrottleReasons.as_ref().ok();
-        let ask = newer.or(older).ok_or(Fault::NoSymbol)?;
+        let ask = symbol!(self, nvmlDeviceGetCurrentClocksEventReasons);
+        let mut bits = 0;
+        // SAFETY: the handle is of this library; `bits` is what the function fills.
+        Fault::check(unsafe { ask(self.handles[id.0].0.cast(), &raw mut bits) })?;
+        Ok(bits)
+    }
+
+    /// The same by its name before R535.
+    pub(super) fn clocks_throttle_reasons(&self, id: DeviceId) -> Result<u64, Fault> {
+        let ask = symbol!(self, nvmlDeviceGetCurrentClocksThrottleReasons);
         let mut bits = 0;
         // SAFETY: the handle is of this library; `bits` is what the function fills.
         Fault::check(unsafe { ask(self.handles[id.0].0.cast(), &raw mut bits) })?;

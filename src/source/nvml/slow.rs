@@ -124,15 +124,7 @@ impl Sensors {
         sensors.power = subject
             .read(driver, ("nvmlDeviceGetPowerUsage", 0), |gpu| gpu.power_usage())
             .map(|drawn| Milliwatts(u64::from(drawn)));
-        sensors.throttle = subject
-            .ask(
-                driver,
-                ("nvmlDeviceGetCurrentClocksEventReasons", 0),
-                Library::clocks_event_reasons,
-            )
-            .map(Throttle)
-            .map_err(Fault::why)
-            .into();
+        sensors.throttle = throttle(subject, driver);
         if wants.details {
             sensors.details(subject, driver);
         }
@@ -175,6 +167,18 @@ fn utilization(subject: &mut Subject, driver: Driver<'_>) -> Reading<Utilization
             memory: Percent(rates.memory as f32),
         }),
     }
+}
+
+fn throttle(subject: &mut Subject, driver: Driver<'_>) -> Reading<Throttle> {
+    const NEWER: &str = "nvmlDeviceGetCurrentClocksEventReasons";
+    const OLDER: &str = "nvmlDeviceGetCurrentClocksThrottleReasons";
+    let bits = match subject.ask(driver, (NEWER, 0), Library::clocks_event_reasons) {
+        Err(fault) if fault.wants_older() => {
+            subject.ask(driver, (OLDER, 0), Library::clocks_throttle_reasons)
+        }
+        answer => answer,
+    };
+    bits.map(Throttle).map_err(Fault::why).into()
 }
 
 /// 20 ms for each direction, which the driver spends counting. It counts in KiB a second.

@@ -80,8 +80,30 @@ pub(super) struct Subject {
     total: Option<Bytes>,
     rooms: [usize; 3],
     sample_room: usize,
-    /// The greatest stamp of the samples so far.
-    last_sample: u64,
+    window: Window,
+}
+
+/// From where on samples of use count. The driver takes one every 140 ms or so, and an answer
+/// without any means idle: a look that follows the last too soon counts the same samples again.
+#[derive(Debug, Clone, Copy, Default)]
+struct Window {
+    /// Samples count that are later than this stamp of the driver's.
+    after: u64,
+    /// The greatest stamp so far.
+    newest: u64,
+    began_boot_ms: u64,
+}
+
+impl Window {
+    const SHORTEST_MS: u64 = 500;
+
+    /// Moves on to what has come since the last look.
+    fn advance(&mut self, now_boot_ms: u64) {
+        if now_boot_ms.saturating_sub(self.began_boot_ms) >= Self::SHORTEST_MS {
+            self.began_boot_ms = now_boot_ms;
+            self.after = self.newest;
+        }
+    }
 }
 
 impl Subject {
@@ -98,7 +120,7 @@ impl Subject {
             total: None,
             rooms: [lists::START; 3],
             sample_room: lists::START,
-            last_sample: 0,
+            window: Window::default(),
         }
     }
 
@@ -240,7 +262,8 @@ impl Subject {
         processes: &mut [GpuProc],
     ) -> Reading<()> {
         let mut room = self.sample_room;
-        let after = self.last_sample;
+        self.window.advance(driver.calls.at().boot_ms);
+        let after = self.window.after;
         let answer = lists::fill(&mut room, |room| {
             self.ask(driver, ("nvmlDeviceGetProcessUtilization", 0), |library, id| {
                 library.utilization_samples(id, after, room)
@@ -259,8 +282,8 @@ impl Subject {
                 return Reading::Absent(why);
             }
         };
-        let newest = samples.iter().map(|sample| sample.stamp).max();
-        self.last_sample = newest.unwrap_or(0).max(after);
+        let stamps = samples.iter().map(|sample| sample.stamp);
+        self.window.newest = stamps.fold(self.window.newest, u64::max);
         rows::spread(&samples, processes);
         Reading::Value(())
     }
