@@ -12,4 +12,6 @@ mod scene;
 mod verdict;
 mod view;
 
+pub mod select;
+
 pub use view::*;

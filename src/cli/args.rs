@@ -90,7 +90,7 @@ pub enum Command {
     /// Show a recorded session.
     Replay(ReplayArgs),
     /// Show every setting, its value and where that comes from.
-    Config,
+    Config(ConfigArgs),
 }
 
 /// `vramlens kill`.
@@ -178,4 +178,12 @@ pub struct ReplayArgs {
     /// Print the last frame as text and end.
     #[arg(long)]
     pub once: bool,
+}
+
+/// `vramlens config`.
+#[derive(Debug, Args)]
+pub struct ConfigArgs {
+    /// Print the example file instead.
+    #[arg(long)]
+    pub example: bool,
 }

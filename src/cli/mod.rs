@@ -2,4 +2,5 @@
 
 pub mod args;
 pub mod config;
+pub mod dispatch;
 pub mod settings;

@@ -1,6 +1,14 @@
 //! One file per command.
 
+pub mod look;
+pub mod record;
+pub mod top;
+
+use std::io::Write;
 use std::process::ExitCode;
+
+use crate::runtime::options::{Options, absent};
+use crate::source::SourceError;
 
 /// How a command ends; documented in `--help`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,4 +45,20 @@ impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit.code())
     }
+}
+
+/// Says on standard error why there is no GPU, and what to do. As JSON on standard output for
+/// scripts that read it.
+///
+/// # Errors
+/// Where the output fails.
+pub fn no_driver(error: &SourceError, options: &Options, json: bool) -> anyhow::Result<Exit> {
+    let absence = absent(error, options.library_name());
+    if json {
+        let text = serde_json::json!({ "error": error.to_string(), "found": absence });
+        top::print(&format!("{text:#}\n"))?;
+    }
+    let hint = "To look at a recording of a real GPU: vramlens --demo";
+    let _ = write!(std::io::stderr(), "{}\n{hint}\n", absence.text());
+    Ok(Exit::NoDriver)
 }

@@ -10,7 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::cmd::Exit;
 use crate::record::{Full, Header, OnFull, Output, RecordError, Recorder, Redaction, Totals};
 use crate::runtime::inspector::Inspector;
-use crate::runtime::live::{Options, driver, probe};
+use crate::runtime::options::{Options, driver, probe};
 use crate::runtime::sampler::{Sampled, Sampler};
 use crate::runtime::{clock, gather};
 use crate::sample::{Reading, Tick};
@@ -49,7 +49,7 @@ async fn keep(record: &Record, options: &Options) -> anyhow::Result<Exit> {
     let progress = std::sync::Arc::new(Progress::default());
     let source = driver(options, &progress);
     let (sampler, mut samples) = Sampler::spawn(options.interval_ms, progress, source)?;
-    sampler.want(Wants { pcie: false, process_utilization: true });
+    sampler.want(Wants { process_utilization: true, details: true, ..Wants::default() });
     let (inspector, mut facts) = Inspector::spawn(probe(options))?;
     let end = tokio::time::sleep(record.duration.unwrap_or(Duration::from_secs(3600 * 24 * 365)));
     tokio::pin!(end);

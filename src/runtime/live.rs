@@ -9,38 +9,18 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::analyze::{Moment, View};
 use crate::history::History;
-use crate::host::absence;
 use crate::ids::Stamp;
 use crate::record;
 use crate::rules::{self, Finding};
-use crate::runtime::inspector::{Inspector, Look};
+use crate::runtime::inspector::Inspector;
 use crate::runtime::kill::Killing;
+use crate::runtime::options::{Options, absent, blank, driver, probe};
 use crate::runtime::sampler::{Sampled, Sampler};
 use crate::runtime::{clock, gather, player};
 use crate::sample::{Reading, Tick};
-use crate::source::nvml::{LIBRARY, NvmlOptions, NvmlSource};
 use crate::source::replay::Pace;
 use crate::source::{Progress, SourceError};
 use crate::ui::{self, App, Position};
-
-/// What the view is told from outside.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Milliseconds between two looks.
-    pub interval_ms: u64,
-    /// The driver's library; empty for the usual one.
-    pub library: String,
-    /// Only these GPUs: indexes or beginnings of UUIDs; empty for all.
-    pub gpus: Vec<String>,
-    /// Without use for this long a process is idle, in milliseconds.
-    pub idle_after_ms: u64,
-    /// The request that fragmentation is judged by.
-    pub request: Option<crate::units::Bytes>,
-    /// Whether allocators are read.
-    pub allocator: bool,
-    /// Whether the mouse is used.
-    pub mouse: bool,
-}
 
 /// Where ticks come from.
 #[derive(Debug, Clone)]
@@ -94,21 +74,6 @@ pub struct Live {
     now: Stamp,
     seen_gpus: bool,
     stale: bool,
-}
-
-/// The real probe of processes.
-pub fn probe(options: &Options) -> impl Look + use<> {
-    crate::runtime::probing::Probing::new(options.allocator)
-}
-
-/// The real source.
-pub fn driver(options: &Options, progress: &Arc<Progress>) -> NvmlSource {
-    let library = if options.library.is_empty() { LIBRARY } else { &options.library };
-    let pid_max = std::fs::read_to_string("/proc/sys/kernel/pid_max").ok();
-    // Without /proc no pid can be judged; the kernel's own upper bound is 2^22.
-    let pid_max = pid_max.and_then(|text| text.trim().parse().ok()).unwrap_or(1 << 22);
-    let nvml = NvmlOptions { library: library.into(), pid_max };
-    NvmlSource::new(nvml, Arc::clone(progress), clock::now)
 }
 
 impl Live {
@@ -184,7 +149,7 @@ impl Live {
             return;
         }
         let (to, error) = (self.answer_to.clone(), error.clone());
-        let library = self.library().to_owned();
+        let library = self.options.library_name().to_owned();
         // It reads files, which can hang where /proc or /sys does.
         let _ = std::thread::Builder::new().name("absence".to_owned()).spawn(move || {
             let _ = to.blocking_send(Answer::NoGpu(absent(&error, &library)));
@@ -206,10 +171,6 @@ impl Live {
         }
     }
 
-    fn library(&self) -> &str {
-        if self.options.library.is_empty() { LIBRARY } else { &self.options.library }
-    }
-
     /// Makes the view of now, where something has changed since the last one.
     pub fn rebuild(&mut self) {
         if !self.stale {
@@ -217,7 +178,7 @@ impl Live {
         }
         self.stale = false;
         self.view = View::build(&self.history, &self.moment());
-        crate::runtime::select::keep(&mut self.view, &self.options.gpus);
+        crate::analyze::select::keep(&mut self.view, &self.options.gpus);
         self.findings = rules::run(&self.view);
     }
 
@@ -317,34 +278,4 @@ fn never() -> Receiver<Tick> {
     let (to, from) = mpsc::channel(1);
     std::mem::forget(to);
     from
-}
-
-/// What the machine shows where a driver should be.
-pub fn absent(error: &SourceError, library: &str) -> crate::sample::Absence {
-    let failure = match error {
-        SourceError::NoLibrary(_) => absence::Failure::NoLibrary,
-        SourceError::VersionMismatch => absence::Failure::Mismatch,
-        SourceError::NoGpu => absence::Failure::NoGpu,
-        SourceError::NoPermission => absence::Failure::NoPermission,
-        _ => absence::Failure::Other,
-    };
-    let detail = match error {
-        SourceError::NoLibrary(detail) => detail.clone(),
-        other => other.to_string(),
-    };
-    absence::look(std::path::Path::new("/"), failure, library, &detail)
-}
-
-/// The newest moment of a live session without peculiarities.
-pub const fn blank(now: Stamp, interval_ms: u64) -> Moment {
-    Moment {
-        now,
-        at_boot_ms: None,
-        replay: false,
-        interval_ms,
-        in_flight: None,
-        dropped_ticks: 0,
-        idle_after_ms: 600_000,
-        request: None,
-    }
 }
