@@ -9,6 +9,7 @@ mod gpu;
 mod kill;
 mod proc;
 mod reading;
+pub mod text;
 
 use serde::{Deserialize, Serialize};
 
