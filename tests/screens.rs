@@ -48,9 +48,23 @@ fn screen(app: &App, view: &View, findings: &[Finding], size: (u16, u16)) -> Buf
 }
 
 #[test]
+#[ignore = "prints screens to be looked at"]
 fn look() {
     let app = app(Look::new(true, false));
+    let ascii = self::app(Look::new(false, true));
+    let show = |name: &str, app: &App, view: &View, size| {
+        eprintln!("=== {name} {size:?}\n{}", text(&screen(app, view, &findings(), size)));
+    };
     for size in [(40, 10), (80, 24), (120, 40), (160, 50)] {
-        eprintln!("=== {size:?}\n{}", text(&screen(&app, &scenes::one_gpu(), &findings(), size)));
+        show("one", &app, &scenes::one_gpu(), size);
+        show("one", &ascii, &scenes::one_gpu(), size);
+    }
+    for size in [(40, 10), (80, 24), (160, 50)] {
+        show("8", &app, &scenes::many(8, 6), size);
+        show("16", &app, &scenes::many(16, 25), size);
+        show("mig", &app, &scenes::mig(), size);
+        show("stalled", &app, &scenes::stalled(), size);
+        show("lost", &app, &scenes::lost(), size);
+        show("unified", &app, &scenes::unified(), size);
     }
 }

@@ -34,21 +34,29 @@ pub fn blocks(
 }
 
 /// Draws an area of braille: two points a column, four dots a row, scaled to `whole`. What is
-/// allocated is solid, what is only held stands above it, sparse. Without braille: the higher of
-/// the two points, in rows of blocks.
+/// allocated is solid, what is held is a line above it: the space between is cached. Without
+/// braille: the higher of the two points, in rows of blocks.
 pub fn area(canvas: &mut Canvas<'_>, points: &[Option<ChartPoint>], whole: Bytes) {
     let (columns, rows) = (canvas.width(), canvas.height());
+    let steps = usize::from(rows) * 4;
+    let mut before = None;
     for column in 0..columns {
         let pair = [2 * column, 2 * column + 1].map(|n| points.get(usize::from(n)).copied());
         let pair = pair.map(Option::flatten);
         if pair == [None, None] {
             let (gap, dim) = (canvas.look.glyphs.gap, canvas.look.theme.dim);
             canvas.cell(column, rows.saturating_sub(1), gap, dim);
+            before = None;
             continue;
         }
+        let stretches = pair.map(|point| {
+            let stretch = point.map(|point| Stretch::of(point, whole, steps, before));
+            before = stretch.map(|stretch| stretch.used);
+            stretch
+        });
         for row in 0..rows {
             if canvas.look.glyphs.braille {
-                braille_cell(canvas, (column, row), pair, whole);
+                braille_cell(canvas, (column, row), stretches);
             } else {
                 block_cell(canvas, (column, row), pair, whole);
             }
@@ -56,33 +64,46 @@ pub fn area(canvas: &mut Canvas<'_>, points: &[Option<ChartPoint>], whole: Bytes
     }
 }
 
-fn braille_cell(
-    canvas: &mut Canvas<'_>,
-    (column, row): (u16, u16),
-    pair: [Option<ChartPoint>; 2],
-    whole: Bytes,
-) {
-    let height = usize::from(canvas.height()) * 4;
-    let below = usize::from(canvas.height() - 1 - row) * 4;
+/// What one column of dots shows: solid up to `solid`, a line from `line` to before `used`.
+#[derive(Clone, Copy)]
+struct Stretch {
+    solid: usize,
+    line: usize,
+    top: usize,
+    used: usize,
+}
+
+impl Stretch {
+    /// The line is joined to where it was `before`.
+    fn of(point: ChartPoint, whole: Bytes, steps: usize, before: Option<usize>) -> Self {
+        let used = scaled(point.used, whole, steps).max(usize::from(point.used > Bytes::ZERO));
+        let solid = point.allocated.map_or(used, |bytes| scaled(bytes, whole, steps)).min(used);
+        let before = before.unwrap_or(used);
+        let line = used.saturating_sub(1).min(before);
+        Self { solid, line, top: used.max(before.saturating_sub(1)), used }
+    }
+
+    const fn dot(self, level: usize) -> bool {
+        level < self.solid || (level >= self.line && level < self.top)
+    }
+}
+
+fn braille_cell(canvas: &mut Canvas<'_>, at: (u16, u16), pair: [Option<Stretch>; 2]) {
+    let below = usize::from(canvas.height() - 1 - at.1) * 4;
     let (mut dots, mut solid) = (0_u32, false);
-    for (side, point) in pair.iter().enumerate() {
-        let Some(point) = point else { continue };
-        let used = scaled(point.used, whole, height).max(usize::from(point.used > Bytes::ZERO));
-        let allocated = point.allocated.map_or(used, |bytes| scaled(bytes, whole, height));
+    for (side, stretch) in pair.iter().enumerate() {
+        let Some(stretch) = stretch else { continue };
         for (n, dot) in DOTS[side].iter().enumerate() {
-            let level = below + n;
-            // The outline of what is held is drawn through, its inside only every other dot.
-            let light = level + 1 == used || (level + side).is_multiple_of(2);
-            if level < allocated || (level < used && light) {
+            if stretch.dot(below + n) {
                 dots |= dot;
             }
-            solid |= level < allocated;
         }
+        solid |= below < stretch.solid;
     }
     if let Some(c) = char::from_u32(0x2800 + dots).filter(|_| dots != 0) {
         let theme = canvas.look.theme;
-        let style = if solid { theme.chart } else { theme.dim };
-        canvas.cell(column, row, c.encode_utf8(&mut [0; 4]), style);
+        let style = if solid { theme.chart } else { theme.text };
+        canvas.cell(at.0, at.1, c.encode_utf8(&mut [0; 4]), style);
     }
 }
 

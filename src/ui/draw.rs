@@ -24,6 +24,8 @@ use crate::analyze::Freshness;
 
 /// From this height on there are rules and fixes.
 const ROOMY_ROWS: u16 = 16;
+/// The fixes are never wider.
+const FIXES_COLUMNS: u16 = 110;
 /// From this width on the right third is the detail.
 const SIDE_COLUMNS: u16 = 140;
 
@@ -82,7 +84,7 @@ struct Rows {
 fn rows(area: Rect, scene: &Scene<'_>) -> (Rows, gpus::Plan) {
     let count = scene.context.view.gpus.len();
     let roomy = area.height + 2 >= ROOMY_ROWS;
-    let budget = if roomy { area.height * 9 / 20 } else { (area.height / 3).max(1) };
+    let budget = if roomy { (area.height * 9).div_ceil(20) } else { (area.height / 3).max(1) };
     let plan = gpus::plan(count, area.width, budget);
     let gpus = plan.height(count).min(area.height);
     let mut rules = Vec::with_capacity(2);
@@ -99,10 +101,13 @@ fn rows(area: Rect, scene: &Scene<'_>) -> (Rows, gpus::Plan) {
         let wish = fixes::wish(scene).min(rest / 2 + 1);
         let height = wish.min(rest.saturating_sub(needs.min(rest / 2) + 1)).max(wish.min(4));
         if height + 3 < rest {
-            let y = area.bottom() - height;
-            fixes = Some(Rect { y, height, ..area });
+            // Above the footer stays a line empty where there is one.
+            let air = u16::from(rest > needs + height + 2);
+            let y = area.bottom() - height - air;
+            // Lines of which both ends belong together are not torn apart on a wide screen.
+            fixes = Some(Rect { y, height, width: area.width.min(FIXES_COLUMNS), ..area });
             rules.push(y - area.y - 1);
-            rest -= height + 1;
+            rest -= height + air + 1;
         }
     }
     let mut table = Rect { y: top, height: rest, ..area };
@@ -123,11 +128,17 @@ fn main_page(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
     }
     let (rows, plan) = rows(area, scene);
     gpus::draw(&mut canvas.part(rows.gpus), scene, drawn, plan);
-    drawn.wants.pcie |= matches!(plan, gpus::Plan::Panels(chart) if chart > 3);
+    drawn.wants.pcie |= matches!(
+        plan,
+        gpus::Plan::Panels(chart) | gpus::Plan::Grid { panel: Some(chart), .. } if chart > 3
+    );
     for rule in &rows.rules {
         canvas.rule(*rule);
     }
     table::draw(&mut canvas.part(rows.table), scene, drawn);
+    if let Some(rule) = rows.rules.first() {
+        table::title(canvas, scene, drawn, *rule);
+    }
     if let Some(side) = rows.side {
         side_panel(canvas, scene, side);
     }

@@ -6,6 +6,7 @@ use ratatui::style::Style;
 use super::app::App;
 use super::paint::Canvas;
 use super::rows::RowKey;
+use super::theme::Look;
 use crate::analyze::{GpuView, Holder, Ledger, View};
 use crate::fields::cached;
 use crate::sample::text;
@@ -104,8 +105,12 @@ pub fn segments(
         let name = if rest.1 > 0 { format!("{} more", rest.1) } else { "others".to_owned() };
         all.push(segment(rest.0, glyphs.others, theme.text, &name));
     }
-    let unaccounted = ledger.unaccounted;
-    all.push(segment(unaccounted, glyphs.unaccounted, theme.unaccounted, "unaccounted"));
+    if is_split(gpu) {
+        all.push(segment(ledger.unaccounted, glyphs.others, theme.text, "MIG instances"));
+    } else {
+        let style = theme.unaccounted;
+        all.push(segment(ledger.unaccounted, glyphs.unaccounted, style, "unaccounted"));
+    }
     all.push(segment(ledger.free, glyphs.free, theme.free, "free"));
     if ledger.reserved_known {
         all.push(segment(ledger.reserved, glyphs.reserved, theme.reserved, "driver"));
@@ -121,6 +126,11 @@ pub fn segments(
 pub const fn is_old(gpu: &GpuView) -> bool {
     use crate::analyze::Freshness::{Lost, Stalled};
     matches!(gpu.freshness, Stalled { .. } | Lost)
+}
+
+/// Whether a GPU's memory is split among MIG instances, which have ledgers of their own.
+pub fn is_split(gpu: &GpuView) -> bool {
+    gpu.sample.mig.is_none() && gpu.sample.mig_enabled.get() == Some(true)
 }
 
 /// The holders of a GPU, the largest first.
@@ -159,23 +169,66 @@ pub fn figures(segments: &[Segment]) -> Vec<String> {
     shares.into_iter().map(|n| format!("{}.{}", n / 10, n % 10)).collect()
 }
 
-/// Columns that the legend takes.
-pub fn legend_width(segments: &[Segment], gap: usize) -> usize {
-    let figures = figures(segments);
-    let each = segments.iter().zip(&figures);
-    each.map(|(segment, figure)| text::width(&text::clean(&segment.name)) + figure.len() + 2 + gap)
-        .sum::<usize>()
-        .saturating_sub(gap)
+/// How tightly the legend is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tightness {
+    /// Columns between two segments.
+    gap: u16,
+    /// Columns of a name at the most.
+    name: u16,
+}
+
+/// From comfortable to tight.
+const TIGHTNESS: [Tightness; 3] = [
+    Tightness { gap: 2, name: NAME_COLUMNS as u16 },
+    Tightness { gap: 1, name: 11 },
+    Tightness { gap: 1, name: 8 },
+];
+
+/// The segments with as many names as the legend has room for in `columns`. All of them stay in
+/// the bar.
+pub fn fitted(
+    app: &App,
+    gpu: &GpuView,
+    ledger: &Ledger,
+    holders: &[&Holder],
+    columns: u16,
+) -> (Vec<Segment>, Tightness) {
+    for named in (0..=4).rev() {
+        let segments = segments(app, gpu, ledger, holders, named);
+        let figures = figures(&segments);
+        for tight in TIGHTNESS {
+            let each = segments.iter().zip(&figures);
+            let needed: usize = each
+                .map(|(segment, figure)| {
+                    let name = text::width(&shown_name(segment, tight, &app.settings.look));
+                    name + figure.len() + 2 + usize::from(tight.gap)
+                })
+                .sum();
+            if needed <= usize::from(columns + tight.gap) || (named == 0 && tight.name == 8) {
+                return (segments, tight);
+            }
+        }
+    }
+    (segments(app, gpu, ledger, holders, 0), TIGHTNESS[2])
+}
+
+fn shown_name(segment: &Segment, tight: Tightness, look: &Look) -> String {
+    if segment.name == "unaccounted" && tight.name < 11 {
+        return "unacct".to_owned();
+    }
+    let (dots, ascii) = (look.glyphs.ellipsis, look.glyphs.ascii);
+    text::fit(&segment.name, usize::from(tight.name), dots, ascii).into_owned()
 }
 
 /// Draws the line beneath: what each pattern is, and how much.
-pub fn legend(canvas: &mut Canvas<'_>, row: u16, from: u16, segments: &[Segment], gap: u16) {
+pub fn legend(canvas: &mut Canvas<'_>, row: u16, segments: &[Segment], tight: Tightness) {
     let dim = canvas.look.theme.dim;
-    let mut x = from;
+    let mut x = 1;
     for (segment, figure) in segments.iter().zip(figures(segments)) {
         x = canvas.put(x, row, segment.glyph, segment.style);
-        x = canvas.put_foreign(x, row, &segment.name, dim, NAME_COLUMNS as u16);
-        x = canvas.put(x + 1, row, &figure, canvas.look.theme.text) + gap;
+        x = canvas.put(x, row, &shown_name(segment, tight, &canvas.look), dim);
+        x = canvas.put(x + 1, row, &figure, canvas.look.theme.text) + tight.gap;
     }
 }
 
@@ -213,7 +266,7 @@ pub fn short_name(holder: &Holder) -> String {
     let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| process.comm.clone());
     // A title such as `VLLM::EngineCore` is one word; what follows a space is its arguments.
     let word = name.split_whitespace().next().unwrap_or_default();
-    text::fit(word, NAME_COLUMNS, "…", false).into_owned()
+    word.to_owned()
 }
 
 #[cfg(test)]

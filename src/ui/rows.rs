@@ -149,7 +149,7 @@ pub fn build<'v>(view: &'v View, choice: Choice<'_>) -> Vec<Row<'v>> {
     for gpu in view.gpus.iter().filter(|gpu| in_scope(&gpu.sample.uuid)) {
         let Some(bytes) = gpu.ledger.get().map(|ledger| ledger.unaccounted) else { continue };
         // Less is page tables and contexts being made: it is in the ledger, and no row.
-        let worth = bytes >= Bytes::mib(64);
+        let worth = bytes >= Bytes::mib(64) && !super::ledger::is_split(gpu);
         if worth && choice.filter.matches_unaccounted(gpu.sample.index, bytes) {
             rows.push(Row { subject: Subject::Unaccounted(gpu, bytes), depth: 0, last: false });
         }

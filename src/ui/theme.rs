@@ -160,6 +160,8 @@ pub struct Glyphs {
     pub braille: bool,
     /// No data.
     pub gap: &'static str,
+    /// Before a line that only informs.
+    pub bullet: &'static str,
     /// Between two things on one line.
     pub dot: &'static str,
     /// It is live.
@@ -193,7 +195,7 @@ impl Glyphs {
             rule: "─",
             bar: "│",
             holders: ["█", "▓", "▌", "▄"],
-            others: "▪",
+            others: "▒",
             cached: "░",
             unaccounted: "?",
             free: "·",
@@ -201,6 +203,7 @@ impl Glyphs {
             levels: [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
             braille: true,
             gap: "╌",
+            bullet: "·",
             dot: "·",
             live: "●",
             alert: "▲",
@@ -232,6 +235,7 @@ impl Glyphs {
             levels: [" ", "_", ".", "-", "=", "+", "*", "#", "#"],
             braille: false,
             gap: " ",
+            bullet: ".",
             dot: "-",
             live: "*",
             alert: "!",

@@ -12,8 +12,8 @@ use crate::units::Bytes;
 pub fn summary(doc: &mut Doc, scene: &Scene<'_>, holder: &Holder) {
     identity(doc, holder);
     verdict(doc, holder);
-    allocator(doc, holder, true);
     movement(doc, scene, holder);
+    allocator(doc, holder, true);
 }
 
 /// Who it is.
@@ -50,7 +50,7 @@ pub fn verdict(doc: &mut Doc, holder: &Holder) {
     let groups = [
         (Weight::For, "+", theme.bad),
         (Weight::Against, "-", theme.good),
-        (Weight::Neutral, look.glyphs.dot, theme.dim),
+        (Weight::Neutral, look.glyphs.bullet, theme.dim),
     ];
     for (weight, bullet, style) in groups {
         for evidence in verdict.evidence.iter().filter(|evidence| evidence.weight == weight) {
@@ -71,7 +71,9 @@ pub fn verdict(doc: &mut Doc, holder: &Holder) {
 pub fn legend(doc: &mut Doc) {
     let dim = doc.look().theme.dim;
     doc.space();
-    doc.line("+ speaks for a leftover   - somebody wants it   · only informs", dim);
+    let bullet = doc.look().glyphs.bullet;
+    let text = format!("+ speaks for a leftover   - somebody wants it   {bullet} only informs");
+    doc.line(&text, dim);
 }
 
 /// What its allocator says; `brief` without the histogram's rare classes.
@@ -121,7 +123,7 @@ fn gauge(doc: &mut Doc, holder: &Holder, device: &AllocatorDevice) {
     let parts = [
         (device.allocated, glyphs.holders[0], theme.good),
         (reusable, glyphs.cached, theme.text),
-        (fragmented, glyphs.unaccounted, theme.warn),
+        (fragmented, glyphs.holders[2], theme.warn),
     ];
     let sizes: Vec<(u64, bool)> = parts.iter().map(|part| (part.0.0, false)).collect();
     let cells = crate::ui::ledger::distribute(&sizes, doc.columns().clamp(8, 60) - 1);
@@ -141,8 +143,10 @@ fn gauge(doc: &mut Doc, holder: &Holder, device: &AllocatorDevice) {
         doc.line("how the cache is cut is not known: no fragmentation is shown", theme.dim);
     }
     if let Fragmentation::Blocks { request, largest_request, .. } = holder.fragmentation {
-        doc.line(&format!("judged by a request of {request}; the largest that"), theme.dim);
-        doc.line(&format!("would succeed from the cache is {largest_request}"), theme.dim);
+        let text = format!(
+            "judged by a request of {request}; the largest that the cache can serve is {largest_request}"
+        );
+        doc.line(&text, theme.dim);
     }
 }
 

@@ -40,7 +40,8 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
         canvas.put(x, 0, "nothing to mend", theme.dim);
         return;
     }
-    if let Some(holder) = scene.holder() {
+    let about = scene.holder().filter(|holder| findings[0].1.pid == Some(holder.pid));
+    if let Some(holder) = about {
         let end = canvas.width().saturating_sub(1);
         let x = canvas.put(x, 0, "for ", theme.dim);
         let x = canvas.put(x, 0, &format!("{} ", holder.pid), theme.text);
@@ -49,7 +50,6 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
     let (mut y, height, area) = (1, canvas.height(), canvas.area());
     let mut hidden = findings.len();
     for (n, finding) in findings {
-        // A finding of which only half would be seen is counted instead.
         if y >= height {
             break;
         }

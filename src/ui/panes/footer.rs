@@ -101,7 +101,7 @@ fn keys(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, left: u16
     let ascii = canvas.look.glyphs.ascii;
     let words = |action: Action| match (action, &scene.app.page) {
         (NextGpu, Page::Detail(_)) => "next tab",
-        (Quit | Help, _) if canvas.width() < 60 => "",
+        (Quit | Help, _) if canvas.width() < 100 => "",
         _ => action.row().short,
     };
     let mut shown: Vec<(Action, String, &str)> = Vec::with_capacity(wanted.len());

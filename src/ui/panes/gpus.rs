@@ -39,6 +39,9 @@ pub enum Plan {
 /// Rows of a panel without its chart.
 const PANEL: u16 = 3;
 
+/// The narrowest cell of the grid.
+const CELL: u16 = 26;
+
 /// Lays `count` GPUs out in at most `budget` rows.
 pub fn plan(count: usize, width: u16, budget: u16) -> Plan {
     let count = u16::try_from(count).unwrap_or(u16::MAX);
@@ -52,11 +55,14 @@ pub fn plan(count: usize, width: u16, budget: u16) -> Plan {
     if count == 1 {
         return Plan::Panels(0);
     }
-    let panel = (budget > PANEL + 2).then_some(1);
-    let room = budget.saturating_sub(if panel.is_some() { PANEL + 1 } else { 0 }).max(1);
-    let most = (width / 38).clamp(1, 4);
+    let has_panel = budget > PANEL + 2;
+    let room = budget.saturating_sub(if has_panel { PANEL + 1 } else { 0 }).max(1);
+    let most = (width / CELL).clamp(1, 6);
     let columns = (1..=most).find(|columns| count.div_ceil(*columns) <= room).unwrap_or(most);
-    Plan::Grid { panel, columns, rows: count.div_ceil(columns).min(room) }
+    let rows = count.div_ceil(columns).min(room);
+    // What the grid leaves is for the chart.
+    let panel = has_panel.then_some(budget.saturating_sub(PANEL + rows).clamp(1, tall));
+    Plan::Grid { panel, columns, rows }
 }
 
 impl Plan {
@@ -115,25 +121,16 @@ fn panel(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, chart: u16, 
         return without_ledger(canvas, scene, gpu, chart);
     };
     let holders = ledger::holders_of(scene.context.view, gpu);
-    let width = canvas.width();
-    let (mut gap, mut named) = (2, 4);
-    // Names go, the smallest first, until the line fits; all of them stay in the bar's colours.
-    let segments = loop {
-        let segments = ledger::segments(scene.app, gpu, ledger, &holders, named);
-        let fits = ledger::legend_width(&segments, gap) + 2 <= usize::from(width);
-        match (fits, gap, named) {
-            (true, ..) | (_, 1, 0) => break segments,
-            (_, 2, _) if named <= 2 => gap = 1,
-            (_, 1, _) if named == 2 => named = 1,
-            (_, 1, 1) => named = 0,
-            _ => named -= 1,
-        }
+    let room = canvas.width().saturating_sub(2);
+    let (segments, tight) = if chart == 0 {
+        (ledger::segments(scene.app, gpu, ledger, &holders, 4), None)
+    } else {
+        let (segments, tight) = ledger::fitted(scene.app, gpu, ledger, &holders, room);
+        (segments, Some(tight))
     };
     bar_line(canvas, 1, gpu, ledger, &segments);
-    if chart == 0 {
-        return;
-    }
-    ledger::legend(canvas, 2, 1, &segments, gap as u16);
+    let Some(tight) = tight else { return };
+    ledger::legend(canvas, 2, &segments, tight);
     if chart == 1 {
         chart_line(canvas, scene, gpu, ledger);
     } else {
@@ -154,18 +151,21 @@ fn title(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, focused: boo
     let (health, health_style) = gpu_words::health(gpu, &theme);
     let mut right = canvas.put_right(end, 0, &health, health_style);
     if !ledger::is_old(gpu) {
-        // Fixed columns, the least telling one goes first where there is no room.
-        let unit = scene.app.settings.look.glyphs;
+        // Each in its fixed columns; the least telling one goes first where there is no room.
+        let glyphs = scene.app.settings.look.glyphs;
         let facts = [
-            gpu_words::power(sample),
-            gpu_words::temperature(sample, &unit),
             gpu_words::utilization(sample),
+            gpu_words::temperature(sample, &glyphs),
+            gpu_words::power(sample),
         ];
-        for fact in facts {
-            if right < x + fact.len() as u16 + 14 {
-                break;
-            }
-            right = canvas.put_right(right.saturating_sub(3), 0, &fact, theme.text);
+        let room = right.saturating_sub(x + 12);
+        let mut used = 0;
+        let fits = facts.iter().take_while(|fact| {
+            used += fact.chars().count() as u16 + 3;
+            used <= room
+        });
+        for fact in facts.iter().take(fits.count()).rev() {
+            right = canvas.put_right(right.saturating_sub(3), 0, fact, theme.text);
         }
     }
     let room = right.saturating_sub(x + 2);
@@ -212,6 +212,10 @@ fn chart_line(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, ledger:
 /// Writes the trend, right-aligned; gives its first column.
 fn forecast(canvas: &mut Canvas<'_>, gpu: &GpuView, row: u16, end: u16) -> u16 {
     let theme = canvas.look.theme;
+    if ledger::is_old(gpu) {
+        // Nothing can be said of what comes.
+        return end;
+    }
     let (words, full) = trend(gpu.growth);
     let mut start = end;
     if let Some(full) = full.filter(|full| usize::from(end) > full.len() + words.len() + 24) {
@@ -294,7 +298,7 @@ fn line(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, focused: bool
     let label = gpu_label(&gpu.sample);
     canvas.put_right(if label.contains(':') { 6 } else { 4 }, 0, &label, style);
     let roomy = width >= 76;
-    let mut x = 7;
+    let mut x = if width < 38 { 6 } else { 7 };
     if width >= 110 {
         if let Some(name) = gpu.sample.name.value() {
             canvas.put_foreign(x, 0, name, theme.text, 18);
@@ -320,9 +324,11 @@ fn line(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, focused: bool
     let style = if zombies > 0 { theme.bad } else { theme.dim };
     canvas.put_right(end, 0, &counted, style);
     let mut right = end.saturating_sub(if roomy { 11 } else { 3 });
-    let busy = gpu_words::utilization_short(&gpu.sample);
-    canvas.put_right(right, 0, &busy, theme.dim);
-    right = right.saturating_sub(5);
+    if width >= 36 {
+        let busy = gpu_words::utilization_short(&gpu.sample);
+        canvas.put_right(right, 0, &busy, theme.dim);
+        right = right.saturating_sub(5);
+    }
     let (percent, words) = gpu_words::fullness(ledger);
     let words = if roomy { words } else { format!("{percent:.0}%") };
     canvas.put_right(right, 0, &words, theme.level(percent));

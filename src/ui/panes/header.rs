@@ -29,13 +29,14 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
         &interval(app.settings.interval_ms),
         theme.dim,
     );
-    let (words, style) = status(scene);
+    let (words, style) = status(scene, wide);
     let mut x = 1;
-    if wide {
+    // What is wrong matters more than the program's name.
+    if wide && words.chars().count() + 34 < usize::from(end) {
         x = canvas.put(x, 0, "vramlens", theme.dim) + 2;
     }
     let host = view.host.as_ref().and_then(|host| host.hostname.value());
-    let room = right.saturating_sub(x + 4 + words.chars().count() as u16);
+    let room = right.saturating_sub(x + 3 + words.chars().count() as u16);
     if let Some(host) = host {
         x = canvas.put_foreign(x, 0, host, theme.strong, room.min(32));
     }
@@ -71,10 +72,13 @@ fn facts(scene: &Scene<'_>) -> String {
 }
 
 /// How current the figures are, in words.
-fn status(scene: &Scene<'_>) -> (String, Style) {
+fn status(scene: &Scene<'_>, wide: bool) -> (String, Style) {
     let (theme, glyphs) = (scene.app.settings.look.theme, scene.app.settings.look.glyphs);
     let view = scene.context.view;
     match &view.freshness {
+        Freshness::Stalled { for_ms, .. } if !wide => {
+            (format!("{} stalled for {}", glyphs.alert, span(*for_ms)), theme.bad)
+        }
         Freshness::Stalled { call, gpu, for_ms } => {
             let call = call.as_deref().unwrap_or("the driver");
             let gpu = gpu.map(|gpu| format!(" on GPU {gpu}")).unwrap_or_default();

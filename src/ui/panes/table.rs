@@ -106,7 +106,8 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
     let rows = usize::from(canvas.height().saturating_sub(1));
     let last_first = scene.rows.len().saturating_sub(rows);
     // Moves only as far as it must to keep the selected row in sight.
-    let first = scene.app.drawn.first_row.clamp((scene.at + 1).saturating_sub(rows), scene.at);
+    let least = (scene.at + 1).saturating_sub(rows.max(1));
+    let first = scene.app.drawn.first_row.min(scene.at).max(least);
     let first = first.min(last_first);
     (drawn.first_row, drawn.rows) = (first, rows);
     drawn.wants.process_utilization |= columns.iter().any(|column| column.field.id == FieldId::Sm);
@@ -120,7 +121,6 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
         let strip = Rect { y: area.y + y, height: 1, ..area };
         drawn.hits.push((strip, Hit::Row(row.key())));
     }
-    more(canvas, scene, first, rows);
 }
 
 fn head(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, columns: &[Placed]) {
@@ -165,19 +165,30 @@ fn empty(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
     canvas.put(MARGIN + 1, 1, words, dim);
 }
 
-/// How many rows are above and below.
-fn more(canvas: &mut Canvas<'_>, scene: &Scene<'_>, first: usize, rows: usize) {
-    let below = scene.rows.len().saturating_sub(first + rows);
-    if (first > 0 || below > 0) && canvas.width() >= 60 {
-        let dim = canvas.look.theme.dim;
-        let words =
-            format!("{}-{} of {}", first + 1, first + rows - below.min(0), scene.rows.len());
-        let words = if below == 0 {
-            format!("{}-{} of {}", first + 1, scene.rows.len(), scene.rows.len())
-        } else {
-            words
-        };
-        canvas.put_right(canvas.width().saturating_sub(1), 0, &words, dim);
+/// On the rule above: what the rows are restricted to, and which of them are seen.
+pub fn title(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &Drawn, y: u16) {
+    let theme = canvas.look.theme;
+    let mut x = 3;
+    let mut say = |canvas: &mut Canvas<'_>, words: &str| {
+        let after = canvas.put_foreign(x, y, &format!(" {words} "), theme.accent, 48);
+        x = after + 1;
+    };
+    if let Some(uuid) = &scene.app.scope
+        && let Some(gpu) = scene.context.view.gpus.iter().find(|gpu| gpu.sample.uuid == *uuid)
+    {
+        say(canvas, &format!("only GPU {}", fields::gpu_label(&gpu.sample)));
+    }
+    if !scene.app.filter.is_empty() {
+        say(canvas, &format!("filter {}", scene.app.filter.source()));
+    }
+    if scene.app.tree {
+        say(canvas, "tree");
+    }
+    let (count, first) = (scene.rows.len(), drawn.first_row);
+    if count > drawn.rows {
+        let last = (first + drawn.rows).min(count);
+        let words = format!(" {}-{last} of {count} ", first + 1);
+        canvas.put_right(canvas.width().saturating_sub(3), y, &words, theme.dim);
     }
 }
 
