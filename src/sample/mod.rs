@@ -11,6 +11,7 @@ mod kill;
 mod proc;
 mod reading;
 mod redact;
+pub mod text;
 
 use serde::{Deserialize, Serialize};
 
