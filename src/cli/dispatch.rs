@@ -9,7 +9,10 @@ use crate::cli::config::{Resolved, resolve};
 use crate::cli::settings::{SETTINGS, Settings, duration_ms, example};
 use crate::cmd::look::{self, Form};
 use crate::cmd::{Exit, record, top};
+use crate::runtime::clock;
+use crate::runtime::live::From;
 use crate::runtime::options::Options;
+use crate::ui::{self, App, theme::Look};
 use crate::units::Bytes;
 
 /// The environment, as far as it is asked for.
@@ -28,6 +31,10 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
         None => view(cli, settings, options, form, env),
         Some(Command::Triage) => look::triage(&options, form),
         Some(Command::Record(args)) => record::run(&recording(args)?, &options),
+        Some(Command::Replay(args)) => {
+            let from = From::File(args.file.clone(), args.speed);
+            show_view(settings, options, form, env, from)
+        }
         Some(Command::Config(args)) if args.example => {
             top::print(&example())?;
             Ok(Exit::Fine)
@@ -86,8 +93,26 @@ fn view(
     if form.json || cli.once || !top::can_show(env("TERM").as_deref()) {
         return look::once(&options, form);
     }
-    let _ = is_coloured(settings, env);
-    bail!("not there yet")
+    let from = if cli.demo { From::Demo } else { From::Driver };
+    show_view(settings, options, form, env, from)
+}
+
+fn show_view(
+    settings: &Settings,
+    options: Options,
+    form: Form,
+    env: Environment<'_>,
+    from: From,
+) -> anyhow::Result<Exit> {
+    let mut app = App::new(ui::Settings {
+        look: Look::new(is_coloured(settings, env), form.ascii),
+        utc_offset_s: clock::utc_offset_seconds(clock::now()),
+        interval_ms: settings.interval_ms,
+        confirm_kill: settings.kill_confirm,
+        ..ui::Settings::default()
+    });
+    app.recording = from.title();
+    top::run(app, options, from)
 }
 
 fn recording(args: &RecordArgs) -> anyhow::Result<record::Record> {

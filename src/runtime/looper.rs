@@ -9,7 +9,8 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::runtime::input::{self, Input};
 use crate::runtime::kill;
-use crate::runtime::live::{Answer, From, Live, Options};
+use crate::runtime::live::{Answer, From, Live};
+use crate::runtime::options::Options;
 use crate::runtime::sampler::Sampled;
 use crate::runtime::screen::{Drained, Screen};
 use crate::runtime::signals::{Signal, Signals, stop_self};
@@ -209,10 +210,14 @@ impl Looper {
         let mut drawn = None;
         self.screen.draw(|frame| drawn = Some(ui::draw(frame, app, context)))?;
         if let Some(drawn) = drawn {
+            // What the frame shows decides what is worth reading.
+            if drawn.wants != live.app.wanted {
+                live.app.wanted = drawn.wants;
+                live.want(drawn.wants);
+            }
             live.app.drawn = drawn;
         }
-        // What the frame shows decides what is worth reading.
-        self.update(Event::Drawn)
+        Ok(())
     }
 
     fn signal(&mut self, signal: Signal) -> io::Result<()> {
@@ -304,11 +309,7 @@ impl Looper {
     }
 
     fn reopen(&mut self, from: From) -> io::Result<()> {
-        self.live.app.recording = match &from {
-            From::Driver => None,
-            From::Demo => Some("the built-in recording of a real GPU".to_owned()),
-            From::File(path, _) => Some(path.display().to_string()),
-        };
+        self.live.app.recording = from.title();
         self.live.reopen(from)?;
         self.update(Event::Gpus)
     }
