@@ -47,7 +47,6 @@ impl Inspector {
         let worker = Arc::clone(&slot);
         std::thread::Builder::new()
             .name("inspect".to_owned())
-            .stack_size(512 * 1024)
             .spawn(move || work(&worker, probe, &looks))?;
         Ok((Self { slot }, looks_in))
     }

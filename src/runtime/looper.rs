@@ -12,7 +12,7 @@ use crate::runtime::kill;
 use crate::runtime::live::{Answer, From, Live};
 use crate::runtime::options::Options;
 use crate::runtime::sampler::Sampled;
-use crate::runtime::screen::{Drained, Screen};
+use crate::runtime::screen::{Drained, Screen, test_panic};
 use crate::runtime::signals::{Signal, Signals, stop_self};
 use crate::sample::{KillEvent, Tick};
 use crate::ui::{self, App, Context, Effect, Event, Message};
@@ -202,6 +202,7 @@ impl Looper {
             return Ok(());
         }
         (self.draw_at, self.last_frame) = (None, Some(now));
+        test_panic("loop");
         self.live.rebuild();
         let live = &mut self.live;
         let context =

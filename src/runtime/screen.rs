@@ -272,3 +272,13 @@ pub fn guard_panics() {
         std::process::exit(101);
     }));
 }
+
+/// Panics in debug builds where `VRAMLENS_TEST_PANIC` names this place: the only way to try what a
+/// panic does to a real terminal.
+pub fn test_panic(place: &str) {
+    #[cfg(debug_assertions)]
+    if std::env::var("VRAMLENS_TEST_PANIC").is_ok_and(|name| name == place) {
+        std::panic::panic_any(format!("a panic for the test in {place}"));
+    }
+    let _ = place;
+}
