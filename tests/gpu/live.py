@@ -85,7 +85,10 @@ def look_on(table, pid, master):
     table.add(True, "bytes written to the terminal", "-", f"{count / took:.0f} a second")
     os.write(master, b"q")
     _count, last = drain(2)
-    ended, status = os.waitpid(pid, os.WNOHANG)
+    deadline = time.monotonic() + 3
+    while not (ended := os.waitpid(pid, os.WNOHANG))[0] and time.monotonic() < deadline:
+        time.sleep(0.02)
+    ended, status = ended
     table.add(ended == pid and os.waitstatus_to_exitcode(status) == 0, "q ends it", "exit 0",
               os.waitstatus_to_exitcode(status) if ended else "still there")
     table.add(b"\x1b[?1049l" in last and b"\x1b[?25h" in last, "the terminal is restored", "yes",
