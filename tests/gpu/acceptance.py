@@ -173,6 +173,11 @@ def verdicts(lens, driver, jobs, shared):
         managed_memory(table, report, facts["managed"].pid)
     table.add(bool(report["findings"]), "findings", "-", "some", len(report["findings"]))
     bad = table.show()
+    marked = {pid for pid, row in rows.items() if row["verdict"]["zombie"]}
+    wanted = {case.pid for case in cases if case.zombie}
+    others = {case.pid for case in cases if case.zombie is False}
+    print(f"zombies: {len(wanted & marked)} found, {len(wanted - marked)} missed; "
+          f"others: {len(others - marked)} spared, {len(others & marked)} called zombie")
     print(lens.run("triage", ok=(0, 1)).stdout)
     return bad
 

@@ -159,10 +159,10 @@ def build(jobs, youngest_seconds=70):
         Case("rank killed: the dead pid", loader.pid, {"ghost"}, False),
         *(Case("rank killed: loader worker", pid, {"survivor"}, True)
           for pid in loader.facts["children"]),
-        *(Case("agent killed: rank", pid, {"orphan"}, None) for pid in agent.facts["children"]),
+        *(Case("agent killed: rank", pid, {"orphan"}, True) for pid in agent.facts["children"]),
         Case("stopped (SIGSTOP)", stopped.pid, {"suspended"}, False),
         Case("ignores TERM, parent lives", stubborn.pid, quiet, False),
-        Case("nohup, computes", nohup.pid, {"active", "orphan"}, False),
+        Case("nohup, computes", nohup.pid, {"active"}, False),
         Case("session of a multiplexer, computes", session.pid, {"active"}, False),
         Case("notebook kernel, idle", notebook.pid, quiet, False),
     ]
