@@ -121,13 +121,12 @@ fn scan_dir(
     let mut streams = Streams::default();
     each_number(&dir, |n, name, _| {
         files.seen += 1;
-        if let Some(file) = numbers(dir.as_fd(), name) {
-            if let Some(role) = table.role(file) {
-                note(&mut files.devices, role);
-            }
-            if depth == Depth::All {
-                details(dir.as_fd(), (n, name), file, files, &mut streams);
-            }
+        let file = numbers(dir.as_fd(), name);
+        if let Some(role) = file.and_then(|file| table.role(file)) {
+            note(&mut files.devices, role);
+        }
+        if depth == Depth::All {
+            details(dir.as_fd(), (n, name), file, files, &mut streams);
         }
         files.seen < MOST_FILES
     })?;
@@ -188,14 +187,18 @@ struct Streams {
 fn details(
     dir: BorrowedFd<'_>,
     (n, name): (u32, &CStr),
-    file: FileNumbers,
+    file: Option<FileNumbers>,
     files: &mut OpenFiles,
     streams: &mut Streams,
 ) {
-    if file.kind == FileType::Socket && files.sockets.len() < MOST_SOCKETS {
+    let kind = file.map_or(FileType::Unknown, |file| file.kind);
+    if let Some(file) = file
+        && kind == FileType::Socket
+        && files.sockets.len() < MOST_SOCKETS
+    {
         files.sockets.push(file.inode);
     }
-    if n > 2 && file.kind != FileType::RegularFile {
+    if n > 2 && !matches!(kind, FileType::RegularFile | FileType::Unknown) {
         return;
     }
     let Ok(target) = rustix::fs::readlinkat(dir, name, Vec::new()) else { return };
