@@ -1,0 +1,2 @@
+//! A process for tests.
+fn main() {}
