@@ -12,4 +12,5 @@ mod scene;
 mod verdict;
 mod view;
 
+pub use verdict::{Effect, TRAPS, Trap};
 pub use view::*;
