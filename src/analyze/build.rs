@@ -101,7 +101,8 @@ fn entries(scene: &Scene<'_>, gpu: &GpuSample, joined: &Joined<'_>) -> Vec<Entry
     let entry = |source: &GpuSample, row: &GpuProc| {
         let holder = joined.rows.get(&(&source.uuid, row.pid));
         let elsewhere = holder.is_some_and(|h| lives_elsewhere(h.verdict.class));
-        let dead = matches!(scene.presence(source, row.pid), Presence::Gone | Presence::Reused);
+        let dead = matches!(scene.presence(source, row.pid), Presence::Gone | Presence::Reused)
+            || holder.is_some_and(|h| h.verdict.class == Class::Defunct);
         let cached = holder.map_or(Bytes::ZERO, |h| fragment::cached(h.allocator.as_ref()));
         Entry { bytes: row.used, of_dead: dead && !elsewhere, cached }
     };

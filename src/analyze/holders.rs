@@ -113,11 +113,11 @@ fn places<'a>(
     }
     let missing: Vec<_> =
         open.iter().filter(|(_, bytes)| **bytes > Bytes::mib(64)).map(|(gpu, _)| *gpu).collect();
-    if missing.is_empty() {
-        open.first().map(|(gpu, _)| *gpu).into_iter().collect()
-    } else {
-        missing
+    // Every desktop program has a render node open: without missing memory it holds none.
+    if missing.is_empty() && fds.uvm {
+        return open.first().map(|(gpu, _)| *gpu).into_iter().collect();
     }
+    missing
 }
 
 fn rough_unaccounted(gpu: &GpuSample) -> Bytes {

@@ -14,4 +14,5 @@ mod view;
 
 pub mod select;
 
+pub use verdict::{Effect, TRAPS, Trap};
 pub use view::*;

@@ -35,6 +35,8 @@ pub struct Scene<'a> {
     pub look: Option<&'a Look>,
     /// On which GPUs a pid is listed.
     pub listed: HashMap<Pid, Vec<&'a GpuUuid>>,
+    /// Whether the driver's pids are of another namespace than those of the looks.
+    pub strangers: bool,
     /// Pids that are listed and live.
     living: HashSet<Pid>,
 }
@@ -54,6 +56,7 @@ impl<'a> Scene<'a> {
             tick,
             look: history.look(),
             listed,
+            strangers: history.look().is_some_and(|look| are_strangers(look, tick)),
             living: HashSet::new(),
         };
         scene.living = scene
@@ -94,6 +97,9 @@ impl<'a> Scene<'a> {
 
     /// What is known of the process behind a listed row.
     pub fn presence(&self, gpu: &GpuSample, pid: Pid) -> Presence {
+        if self.strangers {
+            return Presence::Gone;
+        }
         let track = self.history.holder(&gpu.uuid, pid);
         match self.process(pid) {
             None => match (track, self.look) {
@@ -166,6 +172,16 @@ impl<'a> Scene<'a> {
 /// The driver's list of one GPU; empty where it could not be read.
 pub fn listed_rows(gpu: &GpuSample) -> impl Iterator<Item = &GpuProc> {
     gpu.processes.value().into_iter().flatten()
+}
+
+/// Inside of a container, drivers before 535.113.01 name the pids of the host; under Windows'
+/// driver they are nobody's here.
+fn are_strangers(look: &Look, tick: &GpuTick) -> bool {
+    let translates = tick.driver.version.value().is_some_and(|version| {
+        let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+        [0, 1, 2].map(|_| parts.next().unwrap_or(0)) >= [535, 113, 1]
+    });
+    look.host.wsl || (look.host.host_pid_namespace.get() == Some(false) && !translates)
 }
 
 /// Enough looks without it: two, or one that began well after it was listed.

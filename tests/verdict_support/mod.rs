@@ -236,3 +236,7 @@ pub fn watched(
     let view = View::build(&history, &moment(T0 + seconds * 1_000 + 200));
     (history, view)
 }
+
+pub mod classes;
+pub mod table;
+pub mod traps;
