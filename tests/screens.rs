@@ -10,7 +10,7 @@ use scenes::{Past, findings};
 use vramlens::analyze::View;
 use vramlens::rules::Finding;
 use vramlens::ui::theme::Look;
-use vramlens::ui::{App, Context, Settings, draw_on};
+use vramlens::ui::{App, Context, Page, Settings, Tab, draw_on};
 
 /// A screen as text, a line for each row.
 fn text(buffer: &Buffer) -> String {
@@ -47,24 +47,52 @@ fn screen(app: &App, view: &View, findings: &[Finding], size: (u16, u16)) -> Buf
     buffer
 }
 
-#[test]
-#[ignore = "prints screens to be looked at"]
-fn look() {
-    let app = app(Look::new(true, false));
-    let ascii = self::app(Look::new(false, true));
-    let show = |name: &str, app: &App, view: &View, size| {
-        eprintln!("=== {name} {size:?}\n{}", text(&screen(app, view, &findings(), size)));
+/// A scene and a page by name, for a look at a real terminal.
+fn scene(name: &str) -> (View, App) {
+    let mut app = app(Look::new(true, false));
+    let view = match name {
+        "8" => scenes::many(8, 6),
+        "16" => scenes::many(16, 25),
+        "mig" => scenes::mig(),
+        "stalled" => scenes::stalled(),
+        "lost" => scenes::lost(),
+        "unified" => scenes::unified(),
+        "nothing" => scenes::nothing(),
+        _ => scenes::one_gpu(),
     };
-    for size in [(40, 10), (80, 24), (120, 40), (160, 50)] {
-        show("one", &app, &scenes::one_gpu(), size);
-        show("one", &ascii, &scenes::one_gpu(), size);
+    match name {
+        "help" => app.page = Page::Help,
+        "fixes" => app.page = Page::Fixes,
+        "kill" => app.kill = Some(scenes::dialog()),
+        "nogpu" => app.page = Page::NoGpu(scenes::no_gpu()),
+        _ => {}
     }
-    for size in [(40, 10), (80, 24), (160, 50)] {
-        show("8", &app, &scenes::many(8, 6), size);
-        show("16", &app, &scenes::many(16, 25), size);
-        show("mig", &app, &scenes::mig(), size);
-        show("stalled", &app, &scenes::stalled(), size);
-        show("lost", &app, &scenes::lost(), size);
-        show("unified", &app, &scenes::unified(), size);
+    if let Some(tab) = Tab::ALL.into_iter().find(|tab| tab.title() == name) {
+        app.page = Page::Detail(tab);
     }
+    (view, app)
+}
+
+/// `LOOK=kill,80,24 cargo test --test screens -- --ignored --nocapture look` prints one screen;
+/// `mono` and `ascii` may follow.
+#[test]
+#[ignore = "prints a screen to be looked at"]
+fn look() {
+    let wish = std::env::var("LOOK").unwrap_or_else(|_| "one,80,24".to_owned());
+    let parts: Vec<&str> = wish.split(',').collect();
+    let number = |n: usize| parts.get(n).and_then(|n| n.parse().ok()).unwrap_or(80);
+    let (view, mut app) = scene(parts[0]);
+    let (mono, ascii) = (parts.contains(&"mono"), parts.contains(&"ascii"));
+    app.settings.look = Look::new(!mono && !ascii, ascii);
+    let buffer = screen(&app, &view, &findings(), (number(1), number(2)));
+    let mut out = Vec::new();
+    let mut backend = ratatui::backend::CrosstermBackend::new(&mut out);
+    let cells: Vec<_> = (0..buffer.area.height)
+        .flat_map(|y| (0..buffer.area.width).map(move |x| (x, y)))
+        .map(|(x, y)| (x, y, &buffer[(x, y)]))
+        .collect();
+    ratatui::backend::Backend::draw(&mut backend, cells.into_iter()).unwrap();
+    drop(backend);
+    let bottom = format!("\x1b[{};1H", buffer.area.height);
+    println!("\x1b[2J{}{bottom}", String::from_utf8_lossy(&out));
 }
