@@ -62,6 +62,13 @@ fn page(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, body: Rec
         Page::Main => main_page(&mut part, scene, drawn),
         Page::Detail(tab) => {
             part.rule(0);
+            if let Some(holder) = scene.holder() {
+                let style = part.look.theme.strong;
+                let x = part.put(3, 0, &format!(" {} ", holder.pid), style);
+                let room = part.width().saturating_sub(x + 6);
+                let x = part.put_foreign(x, 0, &holder.command(), style, room);
+                part.put(x, 0, " ", style);
+            }
             let area = Rect { y: body.y + 1, height: body.height.saturating_sub(1), ..body };
             tabs::draw(&mut part.part(area), scene, drawn, *tab);
         }

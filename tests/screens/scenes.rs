@@ -1,4 +1,5 @@
 //! The machines that the screens are drawn of.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use vramlens::analyze::*;
 use vramlens::history::ChartPoint;
