@@ -24,7 +24,7 @@ use crate::analyze::Freshness;
 
 /// From this height on there are rules and fixes.
 const ROOMY_ROWS: u16 = 16;
-/// The fixes are never wider.
+/// The fixes are never wider: lines of which both ends belong together are not torn apart.
 const FIXES_COLUMNS: u16 = 110;
 /// From this width on the right third is the detail.
 const SIDE_COLUMNS: u16 = 140;
@@ -62,6 +62,13 @@ fn page(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, body: Rec
         Page::Main => main_page(&mut part, scene, drawn),
         Page::Detail(tab) => {
             part.rule(0);
+            if let Some(holder) = scene.holder() {
+                let style = part.look.theme.strong;
+                let x = part.put(3, 0, &format!(" {} ", holder.pid), style);
+                let room = part.width().saturating_sub(x + 6);
+                let x = part.put_foreign(x, 0, &holder.command(), style, room);
+                part.put(x, 0, " ", style);
+            }
             let area = Rect { y: body.y + 1, height: body.height.saturating_sub(1), ..body };
             tabs::draw(&mut part.part(area), scene, drawn, *tab);
         }
@@ -104,7 +111,6 @@ fn rows(area: Rect, scene: &Scene<'_>) -> (Rows, gpus::Plan) {
             // Above the footer stays a line empty where there is one.
             let air = u16::from(rest > needs + height + 2);
             let y = area.bottom() - height - air;
-            // Lines of which both ends belong together are not torn apart on a wide screen.
             fixes = Some(Rect { y, height, width: area.width.min(FIXES_COLUMNS), ..area });
             rules.push(y - area.y - 1);
             rest -= height + air + 1;
@@ -115,7 +121,11 @@ fn rows(area: Rect, scene: &Scene<'_>) -> (Rows, gpus::Plan) {
     if area.width >= SIDE_COLUMNS && roomy {
         table.width = area.width * 2 / 3;
         let x = table.right() + 2;
-        side = Some(Rect { x, width: area.right().saturating_sub(x + 1), ..table });
+        let height = area.bottom().saturating_sub(top);
+        side = Some(Rect { x, y: top, width: area.right().saturating_sub(x + 1), height });
+        if let Some(fixes) = &mut fixes {
+            fixes.width = table.width;
+        }
     }
     let gpus = Rect { height: gpus, ..area };
     (Rows { gpus, table, side, fixes, rules }, plan)
@@ -132,8 +142,10 @@ fn main_page(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
         plan,
         gpus::Plan::Panels(chart) | gpus::Plan::Grid { panel: Some(chart), .. } if chart > 3
     );
-    for rule in &rows.rules {
-        canvas.rule(*rule);
+    for (n, rule) in rows.rules.iter().enumerate() {
+        // The second one ends where the detail begins.
+        let width = if n > 0 && rows.side.is_some() { rows.table.width + 1 } else { area.width };
+        canvas.part(Rect { width, ..area }).rule(*rule);
     }
     table::draw(&mut canvas.part(rows.table), scene, drawn);
     if let Some(rule) = rows.rules.first() {

@@ -5,10 +5,10 @@ use ratatui::style::Style;
 
 use super::app::App;
 use super::paint::Canvas;
-use super::rows::RowKey;
 use super::theme::Look;
 use crate::analyze::{GpuView, Holder, Ledger, View};
 use crate::fields::cached;
+use crate::ids::{GpuIndex, Pid};
 use crate::sample::text;
 use crate::units::Bytes;
 
@@ -23,8 +23,8 @@ pub struct Segment {
     pub style: Style,
     /// What it is called. Hostile text.
     pub name: String,
-    /// Whether it may vanish from the bar where it is small.
-    pub minor: bool,
+    /// Whose it is, where it is one process's.
+    pub holder: Option<(Pid, GpuIndex)>,
 }
 
 /// Parts of a whole in cells that sum to `cells`: the largest remainders win. A part of at least a
@@ -73,7 +73,7 @@ pub fn segments(
         glyph,
         style,
         name: name.to_owned(),
-        minor: false,
+        holder: None,
     };
     let mut all = Vec::with_capacity(holders.len() + 6);
     let mut held = ledger.processes + ledger.survivors;
@@ -87,11 +87,13 @@ pub fn segments(
             *sum = (sum.0 + bytes, sum.1 + 1);
             continue;
         }
-        let selected = app.selected.as_ref().is_some_and(|key| *key == RowKey::of(holder));
-        let style = if selected { theme.accent } else { theme.verdict(&holder.verdict) };
+        let style = theme.verdict(&holder.verdict);
         let glyph = glyphs.holders[n.min(glyphs.holders.len() - 1)];
         let loose = cached(holder).unwrap_or_default().min(bytes);
-        all.push(segment(bytes.saturating_sub(loose), glyph, style, &short_name(holder)));
+        all.push(Segment {
+            holder: Some((holder.pid, holder.index)),
+            ..segment(bytes.saturating_sub(loose), glyph, style, &short_name(holder))
+        });
         if loose > Bytes::ZERO {
             all.push(segment(loose, glyphs.cached, style, "cached"));
         }
@@ -146,8 +148,7 @@ pub fn holders_of<'v>(view: &'v View, gpu: &GpuView) -> Vec<&'v Holder> {
 
 /// Draws the bar from column `from` to `to`.
 pub fn bar(canvas: &mut Canvas<'_>, row: u16, (from, to): (u16, u16), segments: &[Segment]) {
-    let parts: Vec<(u64, bool)> =
-        segments.iter().map(|segment| (segment.bytes.0, segment.minor)).collect();
+    let parts: Vec<(u64, bool)> = segments.iter().map(|segment| (segment.bytes.0, false)).collect();
     let cells = usize::from(to.saturating_sub(from));
     let mut x = from;
     for (segment, cells) in segments.iter().zip(distribute(&parts, cells)) {
@@ -179,8 +180,9 @@ pub struct Tightness {
 }
 
 /// From comfortable to tight.
-const TIGHTNESS: [Tightness; 3] = [
+const TIGHTNESS: [Tightness; 4] = [
     Tightness { gap: 2, name: NAME_COLUMNS as u16 },
+    Tightness { gap: 2, name: 11 },
     Tightness { gap: 1, name: 11 },
     Tightness { gap: 1, name: 8 },
 ];
@@ -210,7 +212,7 @@ pub fn fitted(
             }
         }
     }
-    (segments(app, gpu, ledger, holders, 0), TIGHTNESS[2])
+    (segments(app, gpu, ledger, holders, 0), TIGHTNESS[3])
 }
 
 fn shown_name(segment: &Segment, tight: Tightness, look: &Look) -> String {
@@ -222,12 +224,19 @@ fn shown_name(segment: &Segment, tight: Tightness, look: &Look) -> String {
 }
 
 /// Draws the line beneath: what each pattern is, and how much.
-pub fn legend(canvas: &mut Canvas<'_>, row: u16, segments: &[Segment], tight: Tightness) {
-    let dim = canvas.look.theme.dim;
+pub fn legend(
+    canvas: &mut Canvas<'_>,
+    row: u16,
+    (segments, tight): (&[Segment], Tightness),
+    selected: Option<(Pid, GpuIndex)>,
+) {
+    let (dim, accent) = (canvas.look.theme.dim, canvas.look.theme.accent);
     let mut x = 1;
     for (segment, figure) in segments.iter().zip(figures(segments)) {
+        let chosen = segment.holder.is_some() && segment.holder == selected;
+        let style = if chosen { accent } else { dim };
         x = canvas.put(x, row, segment.glyph, segment.style);
-        x = canvas.put(x, row, &shown_name(segment, tight, &canvas.look), dim);
+        x = canvas.put(x, row, &shown_name(segment, tight, &canvas.look), style);
         x = canvas.put(x + 1, row, &figure, canvas.look.theme.text) + tight.gap;
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::filter::Filter;
 use crate::analyze::{GpuView, Holder, View};
-use crate::fields::{self, Align, FieldId};
+use crate::fields::{self, Align, FieldId, Unit};
 use crate::ids::{GpuUuid, Pid};
 use crate::units::Bytes;
 
@@ -113,10 +113,22 @@ impl Sort {
         numbers != self.reversed
     }
 
-    fn compare(self, a: &Holder, b: &Holder) -> Ordering {
-        let order = fields::compare(self.by, a, b);
-        let order = if self.falls() { order.reverse() } else { order };
-        order.then(a.index.cmp(&b.index)).then(a.pid.cmp(&b.pid))
+    /// Puts holders into this order; equal ones by GPU and pid.
+    pub fn apply(self, holders: &mut Vec<&Holder>) {
+        let turn = |order: Ordering| if self.falls() { order.reverse() } else { order };
+        let tie = |a: &Holder, b: &Holder| a.index.cmp(&b.index).then(a.pid.cmp(&b.pid));
+        if self.by.field().unit == Unit::Text
+            && !matches!(self.by, FieldId::Gpu | FieldId::Pid | FieldId::State)
+        {
+            // Words are made once for each, not for each comparison.
+            let mut words: Vec<(String, &Holder)> =
+                holders.iter().map(|&holder| (fields::cell(self.by, holder), holder)).collect();
+            words.sort_by(|a, b| turn(a.0.cmp(&b.0)).then_with(|| tie(a.1, b.1)));
+            holders.clear();
+            holders.extend(words.into_iter().map(|(_, holder)| holder));
+        } else {
+            holders.sort_by(|a, b| turn(fields::compare(self.by, a, b)).then_with(|| tie(a, b)));
+        }
     }
 }
 
@@ -142,7 +154,7 @@ pub fn build<'v>(view: &'v View, choice: Choice<'_>) -> Vec<Row<'v>> {
         .filter(|holder| in_scope(&holder.gpu))
         .filter(|holder| choice.filter.is_empty() || choice.filter.matches(holder))
         .collect();
-    holders.sort_by(|a, b| choice.sort.compare(a, b));
+    choice.sort.apply(&mut holders);
     let flat = |holder| Row { subject: Subject::Holder(holder), depth: 0, last: false };
     let mut rows: Vec<Row<'v>> =
         if choice.tree { tree(&holders) } else { holders.into_iter().map(flat).collect() };

@@ -238,7 +238,7 @@ fn paste(app: &mut App, text: &str) -> Vec<Effect> {
     let prompt =
         app.prompt.get_or_insert_with(|| Prompt { kind: PromptKind::Explain, text: String::new() });
     let lines = prompt.kind == PromptKind::Explain;
-    for c in text.chars() {
+    for c in text.replace("\r\n", "\n").chars() {
         if prompt.text.len() + c.len_utf8() > PROMPT_BYTES {
             break;
         }

@@ -1,11 +1,13 @@
 //! The machines that the screens are drawn of.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use vramlens::analyze::*;
 use vramlens::history::ChartPoint;
 use vramlens::ids::*;
 use vramlens::rules::*;
 use vramlens::sample::*;
-use vramlens::ui::Charts;
+use vramlens::ui::kill::{Dialog, DialogRow, Phase};
+use vramlens::ui::{Charts, NoGpu};
 use vramlens::units::*;
 
 pub const NOW: Stamp = Stamp { boot_ms: 400_000_000, wall_ms: 1_796_012_327_000 };
@@ -518,5 +520,53 @@ pub fn nothing() -> View {
         freshness: Freshness::Starting,
         dropped_ticks: 0,
         driver_cost: None,
+    }
+}
+
+pub fn target(pid: u32) -> KillTarget {
+    KillTarget {
+        id: ProcId { pid: Pid(pid), start_ticks: u64::from(pid) * 10 },
+        uid: Reading::Value(1001),
+        comm: "VLLM".into(),
+        must_hold_device: true,
+    }
+}
+
+/// Two leftovers of one job are to be ended.
+pub fn dialog() -> Dialog {
+    let row = |pid: u32, command: &str, note: &str| DialogRow {
+        id: Some(target(pid).id),
+        pid,
+        user: "bo".into(),
+        command: command.into(),
+        bytes: "22.1 GiB".into(),
+        note: note.into(),
+    };
+    Dialog {
+        title: "End 2 processes, 44.2 GiB on GPU 0,1".into(),
+        rows: vec![
+            row(40011, "VLLM::EngineCore", "zombie: launcher 39980 gone"),
+            row(40012, "VLLM::Worker_TP1", "same process group"),
+        ],
+        refused: vec!["40099 nvidia-persistenced: never ended".into()],
+        note: "TERM, then KILL after 5 s.".into(),
+        order: KillOrder {
+            targets: vec![target(40011), target(40012)],
+            preset: KillPreset::Zombie,
+        },
+        typed: None,
+        phase: Phase::Asking,
+    }
+}
+
+pub fn no_gpu() -> NoGpu {
+    let fact = |what: &str, found: &str| (what.to_owned(), found.to_owned());
+    NoGpu {
+        facts: vec![
+            fact("driver library", "libnvidia-ml.so.1 not found"),
+            fact("device files", "/dev/nvidiactl missing"),
+            fact("kernel module", "nvidia not loaded (nouveau is: blacklist it, then reboot)"),
+        ],
+        advice: "install the driver package of your distribution, then reboot.".into(),
     }
 }

@@ -28,7 +28,7 @@ pub fn wish(scene: &Scene<'_>) -> u16 {
         .iter()
         .map(|finding| 1 + usize::from(!finding.fixes.is_empty()))
         .sum();
-    1 + u16::try_from(lines).unwrap_or(u16::MAX - 1).max(1)
+    1 + u16::try_from(lines).unwrap_or(u16::MAX - 1)
 }
 
 /// Draws the pane at the bottom of the main page.
@@ -188,16 +188,10 @@ pub fn whole(doc: &mut Doc, finding: &Finding) {
             doc.bullet(glyphs.prompt, theme.dim, line, theme.strong);
         }
         if let Some(saving) = fix.saves {
-            doc.fact(
-                "frees",
-                &format!(
-                    "{} ({} to {}, {})",
-                    saving.bytes,
-                    saving.low,
-                    saving.high,
-                    basis(saving.provenance)
-                ),
-            );
+            let basis = basis(saving.provenance);
+            let range = format!("{} ({} to {}, {basis})", saving.bytes, saving.low, saving.high);
+            let exact = format!("{} ({basis})", saving.bytes);
+            doc.fact("frees", if saving.low == saving.high { &exact } else { &range });
         }
         if !fix.cost.is_empty() {
             doc.fact("costs", &fix.cost);

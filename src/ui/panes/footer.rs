@@ -17,7 +17,7 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
     } else if scene.app.page == Page::Main {
         zombies(canvas, scene, drawn)
     } else {
-        0
+        below(canvas, scene, drawn)
     };
     keys(canvas, scene, drawn, left);
 }
@@ -52,6 +52,18 @@ fn message(canvas: &mut Canvas<'_>, scene: &Scene<'_>) -> u16 {
     let theme = canvas.look.theme;
     let style = if message.error { theme.warn } else { theme.text };
     canvas.put_foreign(1, 0, &message.text, style, canvas.width().saturating_sub(2))
+}
+
+/// That a page goes on.
+fn below(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &Drawn) -> u16 {
+    let rest = drawn.overflow.saturating_sub(scene.app.scroll);
+    if rest == 0 {
+        return 0;
+    }
+    let theme = canvas.look.theme;
+    let key = scene.app.settings.keys.label(Action::Down, canvas.look.glyphs.ascii);
+    let x = canvas.put(1, 0, &key, theme.key);
+    canvas.put(x + 1, 0, &format!("{} below", count(rest, "more line")), theme.dim)
 }
 
 /// Offers `z`, only where there is a zombie.
@@ -91,6 +103,7 @@ fn keys(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, left: u16
     let past = scene.app.position != crate::ui::app::Position::Live;
     let time = if past { Live } else { Back };
     let wanted: &[Action] = match scene.app.page {
+        Page::Main if scene.rows.is_empty() => &[Quit, Help, time],
         Page::Main => &[Quit, Help, Detail, Kill, time, Fixes, Filter, Sort, Tree],
         Page::Detail(_) => &[Quit, Help, Leave, Kill, NextGpu, time],
         Page::Fixes => &[Quit, Help, Leave, Copy],

@@ -48,7 +48,7 @@ pub fn plan(count: usize, width: u16, budget: u16) -> Plan {
     if count == 0 {
         return Plan::Panels(1);
     }
-    let tall = if width >= 100 { 6 } else { 1 };
+    let tall = if width >= 100 { 8 } else { 1 };
     if count.saturating_mul(PANEL + 1) <= budget {
         return Plan::Panels((budget / count - PANEL).clamp(1, tall));
     }
@@ -130,7 +130,8 @@ fn panel(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, chart: u16, 
     };
     bar_line(canvas, 1, gpu, ledger, &segments);
     let Some(tight) = tight else { return };
-    ledger::legend(canvas, 2, &segments, tight);
+    let selected = scene.holder().map(|holder| (holder.pid, holder.index));
+    ledger::legend(canvas, 2, (&segments, tight), selected);
     if chart == 1 {
         chart_line(canvas, scene, gpu, ledger);
     } else {

@@ -9,7 +9,7 @@ use ratatui::style::Style;
 use super::Scene;
 use crate::analyze::Freshness;
 use crate::sample::Reading;
-use crate::ui::app::Position;
+use crate::ui::app::{Page, Position};
 use crate::ui::paint::Canvas;
 use crate::ui::words::{clock, interval, span};
 
@@ -75,6 +75,9 @@ fn facts(scene: &Scene<'_>) -> String {
 fn status(scene: &Scene<'_>, wide: bool) -> (String, Style) {
     let (theme, glyphs) = (scene.app.settings.look.theme, scene.app.settings.look.glyphs);
     let view = scene.context.view;
+    if matches!(scene.app.page, Page::NoGpu(_)) {
+        return ("no GPU".to_owned(), theme.warn);
+    }
     match &view.freshness {
         Freshness::Stalled { for_ms, .. } if !wide => {
             (format!("{} stalled for {}", glyphs.alert, span(*for_ms)), theme.bad)

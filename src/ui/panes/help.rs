@@ -10,7 +10,7 @@ use crate::ui::doc::Doc;
 use crate::ui::paint::Canvas;
 
 /// Columns of the keys.
-const KEYS: usize = 9;
+const KEYS: usize = 11;
 
 /// Draws it: two columns where they fit.
 pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {

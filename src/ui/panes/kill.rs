@@ -14,6 +14,9 @@ use super::Scene;
 use crate::ui::kill::{Dialog, DialogRow, PRESETS, Phase, Proof, Typed};
 use crate::ui::paint::Canvas;
 
+/// Below this width note and keys do not fit on one line.
+const NARROW: u16 = 60;
+
 /// Draws it over the middle of the screen.
 pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
     if scene.app.choosing {
@@ -23,11 +26,12 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
     let notes: Vec<usize> = dialog.rows.iter().map(|row| row.note.chars().count()).collect();
     let wish = 52 + notes.into_iter().max().unwrap_or(0).clamp(18, 60);
     let width = (wish as u16).min(canvas.width().saturating_sub(2)).max(20);
-    let lines = body_lines(dialog);
+    let narrow = width < NARROW;
+    let lines = body_lines(dialog, narrow);
     let height = (lines as u16 + 2).min(canvas.height());
     let mut inner = frame(canvas, (width, height), &dialog.title);
     let rows = inner.height();
-    let bottom = bottom_lines(dialog) as u16;
+    let bottom = bottom_lines(dialog, narrow) as u16;
     let list = rows.saturating_sub(bottom);
     let y = targets(&mut inner, dialog, list);
     match &dialog.phase {
@@ -47,13 +51,13 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
 }
 
 /// Lines that the whole dialog would like.
-fn body_lines(dialog: &Dialog) -> usize {
-    dialog.rows.len() + dialog.refused.len() + bottom_lines(dialog)
+fn body_lines(dialog: &Dialog, narrow: bool) -> usize {
+    dialog.rows.len() + dialog.refused.len() + bottom_lines(dialog, narrow)
 }
 
-fn bottom_lines(dialog: &Dialog) -> usize {
+fn bottom_lines(dialog: &Dialog, narrow: bool) -> usize {
     match &dialog.phase {
-        Phase::Asking => 2 + usize::from(dialog.typed.is_some()),
+        Phase::Asking => 2 + usize::from(dialog.typed.is_some()) + usize::from(narrow),
         Phase::Running(steps) => steps.len().clamp(1, 8) + 2,
         Phase::Done { steps, proof } => steps.len().clamp(1, 8) + 4 + proof.remaining.len(),
     }
@@ -113,9 +117,15 @@ fn asking(canvas: &mut Canvas<'_>, dialog: &Dialog, y: u16) {
         Some(_) => &[("esc", "leave")],
         None => &[("y", "go"), ("d", "dry run"), ("esc", "leave")],
     };
+    if canvas.width() + 2 < NARROW {
+        canvas.put_foreign(1, y, &dialog.note, theme.text, end);
+        y += 1;
+    }
     let columns: usize = keys.iter().map(|(key, word)| key.len() + word.len() + 6).sum();
     let mut x = end.saturating_sub(columns as u16 - 4);
-    canvas.put_foreign(1, y, &dialog.note, theme.text, x.saturating_sub(3));
+    if canvas.width() + 2 >= NARROW {
+        canvas.put_foreign(1, y, &dialog.note, theme.text, x.saturating_sub(3));
+    }
     for (key, word) in keys {
         x = canvas.put(x, y, key, theme.key) + 2;
         x = canvas.put(x, y, word, theme.dim) + 4;
@@ -186,12 +196,16 @@ fn frame<'c>(canvas: &'c mut Canvas<'_>, (width, height): (u16, u16), title: &st
     let (width, height) = (width.min(screen.width), height.min(screen.height));
     let area = Rect {
         x: screen.x + (screen.width - width) / 2,
-        y: screen.y + (screen.height - height) / 2,
+        // Its top stays where it is when it grows.
+        y: screen.y + (screen.height / 4).min(screen.height - height),
         width,
         height,
     };
+    // A column of air on both sides: nothing seems to belong to what lies below.
+    let margin = u16::from(area.x > screen.x);
+    let air = Rect { x: area.x - margin, width: area.width + 2 * margin, ..area };
+    canvas.part(air.intersection(screen)).clear();
     let mut outer = canvas.part(area);
-    outer.clear();
     let (theme, glyphs) = (outer.look.theme, outer.look.glyphs);
     let (right, bottom) = (width.saturating_sub(1), height.saturating_sub(1));
     for y in [0, bottom] {

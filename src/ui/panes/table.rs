@@ -223,6 +223,13 @@ fn draw_row(
     }
     if selected {
         canvas.tint(y, theme.selected);
+        // What it is keeps its colour.
+        if let Subject::Holder(holder) = row.subject
+            && let Some(state) = columns.iter().find(|column| column.field.id == FieldId::State)
+        {
+            let style = theme.selected.patch(theme.verdict(&holder.verdict));
+            cell(canvas, scene, (state, y), holder, style);
+        }
     }
 }
 
