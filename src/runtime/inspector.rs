@@ -14,7 +14,7 @@ use crate::sample::{ProcTick, Tick};
 const IN_FLIGHT: usize = 4;
 
 /// Whatever can look at processes: the real `/proc`, or a fixture.
-pub trait Look: Send + 'static {
+pub trait Look {
     /// Facts of the listed processes, and of everybody who has an NVIDIA device open.
     fn look(&mut self, now: Stamp, listed: &[Pid]) -> ProcTick;
 }
@@ -37,17 +37,19 @@ struct Request {
 }
 
 impl Inspector {
-    /// Starts one.
+    /// Starts one. The probe is made on the new thread, since that reads files too.
     ///
     /// # Errors
     /// Where no thread is to be had.
-    pub fn spawn(probe: impl Look) -> io::Result<(Self, mpsc::Receiver<Tick>)> {
+    pub fn spawn<L: Look>(
+        probe: impl FnOnce() -> L + Send + 'static,
+    ) -> io::Result<(Self, mpsc::Receiver<Tick>)> {
         let slot = Arc::new(Slot::default());
         let (looks, looks_in) = mpsc::channel(IN_FLIGHT);
         let worker = Arc::clone(&slot);
         std::thread::Builder::new()
             .name("inspect".to_owned())
-            .spawn(move || work(&worker, probe, &looks))?;
+            .spawn(move || work(&worker, probe(), &looks))?;
         Ok((Self { slot }, looks_in))
     }
 
