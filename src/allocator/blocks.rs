@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::allocator::layout::{OBJECT_BYTES, Pools, SET_BYTES, TABLE_BYTES, is_table};
-use crate::allocator::memory::{Fault, View, Window};
+use crate::allocator::memory::{Fault, Window};
 use crate::allocator::stats::{Counter, Statistics};
+use crate::allocator::view::View;
 
 /// Private pools of one device; a CUDA graph needs one.
 const MANY_POOLS: u64 = 1 << 16;

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use crate::allocator::blocks::{FreeBlock, Picture, by_size, walk};
 use crate::allocator::layout::{Layout, Look, OBJECT_BYTES, look};
-use crate::allocator::memory::{Fault, Piece, View, Window};
+use crate::allocator::memory::{Fault, Piece, Window};
 use crate::allocator::stats::{ARRAY_BYTES, Counter, Statistics};
+use crate::allocator::view::View;
 use crate::ids::{CudaOrdinal, GpuUuid, Stamp};
 use crate::sample::{AllocatorDevice, BlockSize, FreeBlocks, Reading, SizeClass, Why};
 use crate::units::Bytes;
@@ -31,7 +32,8 @@ pub struct Device {
     /// Counters that the blocks contradict are not shown.
     requested_holds: bool,
     split_holds: bool,
-    refused: u32,
+    /// Which GPU it is, once looked for.
+    gpu: Reading<GpuUuid>,
 }
 
 /// How much a reading of the counters can be trusted.
@@ -46,26 +48,40 @@ pub enum Grade {
 impl Device {
     const fn new(ordinal: CudaOrdinal, base: u64, layout: Layout) -> Self {
         let (requested_holds, split_holds) = (true, true);
-        Self { ordinal, base, layout, picture: None, requested_holds, split_holds, refused: 0 }
+        let gpu = Reading::Absent(Why::NotYet);
+        Self { ordinal, base, layout, picture: None, requested_holds, split_holds, gpu }
     }
 
-    /// Looks for device number `ordinal` of the process at `base`.
+    /// Looks for device number `ordinal` of the process at `base`; `None` where something else is
+    /// there.
     ///
     /// # Errors
-    /// [`Fault::Unknown`] where something like it is laid out in no known way, [`Fault::Changed`]
-    /// where something else is there, and what ends the reading.
-    pub fn find(window: &Window<'_>, ordinal: CudaOrdinal, base: u64) -> Result<Self, Fault> {
+    /// [`Fault::Unknown`] where such an object is laid out in no known way, [`Fault::Changed`]
+    /// where it was too busy to tell, and what ends the reading.
+    pub fn find(
+        window: &Window<'_>,
+        ordinal: CudaOrdinal,
+        base: u64,
+    ) -> Result<Option<Self>, Fault> {
+        let mut before = Vec::new();
+        let mut at_rest = 0;
         for n in 0..LOOKS {
             match look(window, base)? {
-                Look::Found(layout) => {
-                    return Ok(Self::new(ordinal, base, layout));
+                Look::Found(layout) => return Ok(Some(Self::new(ordinal, base, layout))),
+                Look::Other => return Ok(None),
+                Look::Refused(copy) => {
+                    at_rest = if copy == before { at_rest + 1 } else { 0 };
+                    before = copy;
                 }
-                Look::Other => return Err(Fault::Changed),
-                Look::Busy if n > 3 => window.pause(Duration::from_micros(50))?,
-                Look::Busy => {}
+            }
+            if at_rest > 8 {
+                return Err(Fault::Unknown);
+            }
+            if n > 3 {
+                window.pause(Duration::from_micros(50))?;
             }
         }
-        Err(Fault::Unknown)
+        Err(Fault::Changed)
     }
 
     /// Where things lie in it.
@@ -101,7 +117,7 @@ impl Device {
                 if copy.get(..head) == copy.get(whole..) && (free || copy == before) {
                     return Ok((statistics, Grade::Strict));
                 }
-                weak = weak.or(free.then_some(statistics));
+                weak = if free { Some(statistics) } else { weak };
             }
             before = copy;
             if n > 8 {
@@ -147,8 +163,7 @@ impl Device {
     /// The device's part of a sample; `None` where it was never used.
     ///
     /// # Errors
-    /// As [`Device::counters`]; [`Fault::Unknown`] where the blocks prove that the counters are
-    /// not what they were taken for.
+    /// As [`Device::counters`]. Where only the blocks cannot be read, they are absent.
     pub fn sample(
         &mut self,
         window: &Window<'_>,
@@ -161,39 +176,40 @@ impl Device {
         }
         if !self.layout.verified {
             // What was found among zeros is looked at again, now that there are numbers.
-            self.layout = *Self::find(window, self.ordinal, self.base)?.layout();
+            let found = Self::find(window, self.ordinal, self.base)?.ok_or(Fault::Unknown)?;
+            self.layout = found.layout;
         }
         let mut missing = Why::NotAsked;
         if with_blocks {
             match self.blocks(window) {
                 Ok((statistics, picture)) => {
                     counters = statistics;
-                    self.refused = 0;
                     self.requested_holds = picture.confirms_requested(&counters);
                     self.split_holds = picture.confirms_split(&counters);
                     self.picture = Some((now, picture));
                 }
-                Err(fault) if fault.is_final() && fault != Fault::Spent => return Err(fault),
-                Err(fault) => {
-                    missing = fault.why();
-                    if fault == Fault::Unknown {
-                        self.refused += 1;
-                        self.picture = None;
-                    }
+                Err(Fault::Unknown) => {
+                    missing = Why::UnknownLayout;
+                    self.picture = None;
+                    // Without pools there is nothing to compare with; with them, blocks that do
+                    // not add up put in doubt what only they confirm.
+                    let doubtful = self.layout.pools.is_some();
+                    (self.requested_holds, self.split_holds) = (!doubtful, !doubtful);
                 }
+                Err(fault @ (Fault::Changed | Fault::Unmapped(_) | Fault::Spent)) => {
+                    missing = if fault == Fault::Spent { Why::TimedOut } else { Why::NotYet };
+                }
+                Err(fault) => return Err(fault),
             }
         }
-        let gpu = gpu_uuid(window, self.base, &self.layout)?;
-        Ok(Some(self.device(&counters, gpu, now, missing)))
+        if self.gpu.why() == Some(Why::NotYet) {
+            let gpu = gpu_uuid(window, self.base, &self.layout)?;
+            self.gpu = gpu.ok_or(Why::NotSupported).into();
+        }
+        Ok(Some(self.device(&counters, now, missing)))
     }
 
-    fn device(
-        &self,
-        counters: &Statistics,
-        gpu: Option<GpuUuid>,
-        now: Stamp,
-        missing: Why,
-    ) -> AllocatorDevice {
+    fn device(&self, counters: &Statistics, now: Stamp, missing: Why) -> AllocatorDevice {
         let bytes = |number: i64| Bytes(number.unsigned_abs());
         let value = |counter| Reading::Value(bytes(counters.now(counter)));
         let if_true = |holds: bool, counter| {
@@ -215,13 +231,8 @@ impl Device {
             expandable_segments: seen.map(|row| row.1.unmapped > 0),
             peak_allocated: Reading::Value(bytes(counters.peak(Counter::AllocatedBytes))),
             peak_reserved: Reading::Value(bytes(counters.peak(Counter::ReservedBytes))),
-            gpu,
+            gpu: self.gpu.value().cloned(),
         }
-    }
-
-    /// Whether its blocks contradict its counters again and again.
-    pub(super) const fn contradicts_itself(&self) -> bool {
-        self.refused >= 3
     }
 }
 

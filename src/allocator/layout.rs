@@ -3,10 +3,11 @@
 //! No table of versions is used: each part has to look like what it should be and fit its
 //! neighbours, so that a version that nobody has seen is either read right or refused.
 
-use crate::allocator::memory::{Fault, View, Window};
+use crate::allocator::memory::{Fault, Window};
 use crate::allocator::stats::{
     ARRAY_BYTES, ARRAYS, ARRAYS_BEFORE, Statistics, array_holds, array_offset, parse_array,
 };
+use crate::allocator::view::View;
 
 /// Bytes copied of the object; it has 1.4 to 3.1 KiB in torch 2.0 to 2.15.
 pub const OBJECT_BYTES: usize = 4096;
@@ -60,12 +61,13 @@ impl Layout {
 }
 
 /// What a look at an object showed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Look {
     /// Something else is there.
     Other,
-    /// It could be the object in the middle of a change, or one of an unknown layout.
-    Busy,
+    /// It could be the object in the middle of a change, or one of an unknown layout: what was
+    /// seen.
+    Refused(Vec<u8>),
     /// The object.
     Found(Layout),
 }
@@ -75,12 +77,12 @@ pub enum Look {
 /// # Errors
 /// Only those that end the reading.
 pub fn look(window: &Window<'_>, base: u64) -> Result<Look, Fault> {
-    let copy = match window.some(base, OBJECT_BYTES) {
+    let mut copy = match window.some(base, OBJECT_BYTES) {
         Err(fault) if !fault.is_final() => return Ok(Look::Other),
         copy => copy?,
     };
     let view = View(&copy);
-    if copy.len() < LEAST_BYTES || view.half(16).is_none_or(|kind| kind & 0x7f != RECURSIVE) {
+    if copy.len() < LEAST_BYTES || !begins_with_mutex(view) {
         return Ok(Look::Other);
     }
     // 40 behind a glibc mutex on x86-64, 48 on aarch64.
@@ -89,7 +91,14 @@ pub fn look(window: &Window<'_>, base: u64) -> Result<Look, Fault> {
             return Ok(Look::Found(layout));
         }
     }
-    Ok(Look::Busy)
+    copy.truncate(LEAST_BYTES);
+    Ok(Look::Refused(copy))
+}
+
+/// A recursive mutex of glibc: lock, depth, owner, users, kind; then nothing but zeros.
+fn begins_with_mutex(view: View<'_>) -> bool {
+    let half = |at| view.half(at).unwrap_or(u32::MAX);
+    half(16) & 0x7f == RECURSIVE && half(0) <= 2 && (20..40).step_by(4).all(|at| half(at) == 0)
 }
 
 fn try_at(

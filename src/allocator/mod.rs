@@ -11,6 +11,14 @@
 
 pub mod blocks;
 pub mod device;
+pub mod elf;
 pub mod layout;
+pub mod locate;
+pub mod maps;
 pub mod memory;
+mod reader;
 pub mod stats;
+pub mod view;
+
+pub use memory::Limits;
+pub use reader::{Ask, Reader};

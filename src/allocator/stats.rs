@@ -1,6 +1,6 @@
 //! The allocator's counters of one device (`DeviceStats`), and what always holds between them.
 
-use crate::allocator::memory::View;
+use crate::allocator::view::View;
 
 /// Bytes of one counter array: all, small pool, large pool; four signed words each.
 pub const ARRAY_BYTES: usize = 96;

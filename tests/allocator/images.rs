@@ -193,7 +193,8 @@ mod exact {
             eprintln!("torch {} {}", image.torch, image.mode);
             let memory = Recorded::of(&image);
             let window = Window::new(&memory, Limits::default(), &[]);
-            let device = Device::find(&window, CudaOrdinal(0), image.device).unwrap();
+            let device = Device::find(&window, CudaOrdinal(0), image.device);
+            let device = device.unwrap().expect("the object");
             check_layout(&image, &device);
             let (counters, grade) = device.counters(&window).unwrap();
             assert_eq!(grade, Grade::Strict);
