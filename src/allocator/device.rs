@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use crate::allocator::blocks::{FreeBlock, Picture, by_size, walk};
+use crate::allocator::blocks::{FreeBlock, Picture, by_size};
 use crate::allocator::layout::{Layout, Look, OBJECT_BYTES, look};
 use crate::allocator::memory::{Fault, Piece, Window};
 use crate::allocator::stats::{ARRAY_BYTES, Counter, Statistics};
 use crate::allocator::view::View;
+use crate::allocator::walk::walk;
 use crate::ids::{CudaOrdinal, GpuUuid, Stamp};
 use crate::sample::{AllocatorDevice, BlockSize, FreeBlocks, Reading, SizeClass, Why};
 use crate::units::Bytes;
@@ -29,9 +30,10 @@ pub struct Device {
     base: u64,
     layout: Layout,
     picture: Option<(Stamp, Picture)>,
-    /// Counters that the blocks contradict are not shown.
-    requested_holds: bool,
-    split_holds: bool,
+    /// These two counters are bounded by others on one side only: they are shown once the blocks
+    /// have confirmed that they are what they are taken for.
+    requested_holds: Reading<()>,
+    split_holds: Reading<()>,
     /// Which GPU it is, once looked for.
     gpu: Reading<GpuUuid>,
 }
@@ -47,7 +49,8 @@ pub enum Grade {
 
 impl Device {
     const fn new(ordinal: CudaOrdinal, base: u64, layout: Layout) -> Self {
-        let (requested_holds, split_holds) = (true, true);
+        let unproved = if layout.pools.is_some() { Why::NotYet } else { Why::UnknownLayout };
+        let (requested_holds, split_holds) = (Reading::Absent(unproved), Reading::Absent(unproved));
         let gpu = Reading::Absent(Why::NotYet);
         Self { ordinal, base, layout, picture: None, requested_holds, split_holds, gpu }
     }
@@ -179,29 +182,12 @@ impl Device {
             let found = Self::find(window, self.ordinal, self.base)?.ok_or(Fault::Unknown)?;
             self.layout = found.layout;
         }
-        let mut missing = Why::NotAsked;
-        if with_blocks {
-            match self.blocks(window) {
-                Ok((statistics, picture)) => {
-                    counters = statistics;
-                    self.requested_holds = picture.confirms_requested(&counters);
-                    self.split_holds = picture.confirms_split(&counters);
-                    self.picture = Some((now, picture));
-                }
-                Err(Fault::Unknown) => {
-                    missing = Why::UnknownLayout;
-                    self.picture = None;
-                    // Without pools there is nothing to compare with; with them, blocks that do
-                    // not add up put in doubt what only they confirm.
-                    let doubtful = self.layout.pools.is_some();
-                    (self.requested_holds, self.split_holds) = (!doubtful, !doubtful);
-                }
-                Err(fault @ (Fault::Changed | Fault::Unmapped(_) | Fault::Spent)) => {
-                    missing = if fault == Fault::Spent { Why::TimedOut } else { Why::NotYet };
-                }
-                Err(fault) => return Err(fault),
-            }
-        }
+        let missing = if with_blocks || self.requested_holds.why() == Some(Why::NotYet) {
+            self.look_at_blocks(window, now, &mut counters)?
+        } else {
+            self.picture = None;
+            Why::NotAsked
+        };
         if self.gpu.why() == Some(Why::NotYet) {
             let gpu = gpu_uuid(window, self.base, &self.layout)?;
             self.gpu = gpu.ok_or(Why::NotSupported).into();
@@ -209,11 +195,41 @@ impl Device {
         Ok(Some(self.device(&counters, now, missing)))
     }
 
+    /// Walks the blocks; without success it says why.
+    fn look_at_blocks(
+        &mut self,
+        window: &Window<'_>,
+        now: Stamp,
+        counters: &mut Statistics,
+    ) -> Result<Why, Fault> {
+        let proof = |holds: bool| Reading::from(holds.then_some(()).ok_or(Why::Nonsense));
+        match self.blocks(window) {
+            Ok((statistics, picture)) => {
+                *counters = statistics;
+                self.requested_holds = proof(picture.confirms_requested(counters));
+                self.split_holds = proof(picture.confirms_split(counters));
+                self.picture = Some((now, picture));
+                Ok(Why::NotAsked)
+            }
+            Err(Fault::Unknown) => {
+                self.picture = None;
+                let refuted = Reading::Absent(Why::UnknownLayout);
+                (self.requested_holds, self.split_holds) = (refuted, refuted);
+                Ok(Why::UnknownLayout)
+            }
+            Err(Fault::Changed | Fault::Unmapped(_)) => Ok(Why::NotYet),
+            Err(Fault::Spent) => Ok(Why::TimedOut),
+            Err(fault) => Err(fault),
+        }
+    }
+
     fn device(&self, counters: &Statistics, now: Stamp, missing: Why) -> AllocatorDevice {
         let bytes = |number: i64| Bytes(number.unsigned_abs());
         let value = |counter| Reading::Value(bytes(counters.now(counter)));
-        let if_true = |holds: bool, counter| {
-            if holds { value(counter) } else { Reading::Absent(Why::Nonsense) }
+        let proved = |proof: Reading<()>, counter| proof.and_then(|()| value(counter));
+        let tail = |number: i64| {
+            let known = self.layout.known_tail.then_some(number.unsigned_abs());
+            Reading::from(known.ok_or(Why::UnknownLayout))
         };
         let seen = self.picture.as_ref().map_or(Reading::Absent(missing), Reading::Value);
         AllocatorDevice {
@@ -221,10 +237,10 @@ impl Device {
             allocated: bytes(counters.now(Counter::AllocatedBytes)),
             reserved: bytes(counters.now(Counter::ReservedBytes)),
             active: value(Counter::ActiveBytes),
-            inactive_split: if_true(self.split_holds, Counter::InactiveSplitBytes),
-            requested: if_true(self.requested_holds, Counter::RequestedBytes),
-            retries: Reading::Value(counters.retries.unsigned_abs()),
-            ooms: Reading::Value(counters.ooms.unsigned_abs()),
+            inactive_split: proved(self.split_holds, Counter::InactiveSplitBytes),
+            requested: proved(self.requested_holds, Counter::RequestedBytes),
+            retries: tail(counters.retries),
+            ooms: tail(counters.ooms),
             segments: seen.map(|row| row.1.segments),
             free: seen.map(|(at, picture)| free_blocks(picture, *at, now)),
             private_pools: seen.map(|row| Bytes(row.1.private_bytes)),
@@ -265,7 +281,7 @@ pub fn free_blocks(picture: &Picture, at: Stamp, now: Stamp) -> FreeBlocks {
         sizes_complete,
         private_bytes: Some(sum(&mut all().filter(|block| block.private))),
         // Expandable segments are given back page by page, also out of the middle.
-        releasable: (picture.unmapped == 0).then_some(releasable),
+        releasable: all().all(|block| !block.expandable).then_some(releasable),
         read_at: (at != now).then_some(at),
     }
 }

@@ -19,6 +19,7 @@ pub mod memory;
 mod reader;
 pub mod stats;
 pub mod view;
+pub mod walk;
 
 pub use memory::Limits;
 pub use reader::{Ask, Reader};

@@ -104,16 +104,24 @@ impl Statistics {
     }
 
     fn related(&self) -> bool {
+        use Counter::{
+            ActiveBytes, AllocatedBytes, InactiveSplitBytes, RequestedBytes, ReservedBytes,
+        };
         let now = |counter| self.now(counter);
-        let reserved = now(Counter::ReservedBytes);
-        now(Counter::RequestedBytes) <= now(Counter::AllocatedBytes)
-            && now(Counter::AllocatedBytes) <= now(Counter::ActiveBytes)
-            && now(Counter::ActiveBytes) <= reserved
-            && now(Counter::InactiveSplitBytes) <= reserved
-            && now(Counter::Allocation) <= now(Counter::Active)
+        let reserved = now(ReservedBytes);
+        // What holds at any time holds for the peaks too: they are reset together.
+        let ordered = |of: fn(&Self, Counter) -> i64| {
+            of(self, RequestedBytes) <= of(self, AllocatedBytes)
+                && of(self, AllocatedBytes) <= of(self, ActiveBytes)
+                && of(self, ActiveBytes) <= of(self, ReservedBytes)
+                && of(self, InactiveSplitBytes) <= of(self, ReservedBytes)
+                && of(self, Counter::Allocation) <= of(self, Counter::Active)
+        };
+        ordered(Self::now)
+            && ordered(Self::peak)
             // Not the other way round: before 2.13 expandable segments are not counted.
             && (now(Counter::Segment) == 0 || reserved > 0)
-            && (now(Counter::Active) > 0) == (now(Counter::ActiveBytes) > 0)
+            && (now(Counter::Active) > 0) == (now(ActiveBytes) > 0)
     }
 }
 

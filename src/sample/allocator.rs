@@ -110,6 +110,7 @@ pub struct FreeBlocks {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub releasable: Option<Bytes>,
     /// When the blocks were read, where that was before the counters: they moved too fast since.
+    /// The same holds for segments, private pools and expandable segments of the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_at: Option<Stamp>,
 }
