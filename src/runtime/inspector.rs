@@ -9,14 +9,24 @@ use tokio::sync::mpsc;
 use crate::ids::{Pid, Stamp};
 use crate::runtime::clock;
 use crate::sample::{ProcTick, Tick};
+use crate::units::Bytes;
 
 /// Looks in flight at the most.
 const IN_FLIGHT: usize = 4;
 
+/// A process that the driver lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Listed {
+    /// Its number, as the driver gives it.
+    pub pid: Pid,
+    /// What it holds on all GPUs; `None` where the driver does not tell.
+    pub vram: Option<Bytes>,
+}
+
 /// Whatever can look at processes: the real `/proc`, or a fixture.
 pub trait Look {
     /// Facts of the listed processes, and of everybody who has an NVIDIA device open.
-    fn look(&mut self, now: Stamp, listed: &[Pid]) -> ProcTick;
+    fn look(&mut self, now: Stamp, listed: &[Listed]) -> ProcTick;
 }
 
 /// A running inspector, seen from the loop.
@@ -32,7 +42,7 @@ struct Slot {
 
 #[derive(Default)]
 struct Request {
-    listed: Option<Vec<Pid>>,
+    listed: Option<Vec<Listed>>,
     closed: bool,
 }
 
@@ -55,7 +65,7 @@ impl Inspector {
 
     /// Asks for a look at these and all others that matter. An older request that has not begun is
     /// forgotten.
-    pub fn ask(&self, listed: Vec<Pid>) {
+    pub fn ask(&self, listed: Vec<Listed>) {
         self.lock().listed = Some(listed);
         self.slot.changed.notify_one();
     }

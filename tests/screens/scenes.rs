@@ -275,6 +275,7 @@ fn allocator() -> AllocatorSample {
     AllocatorSample {
         at: NOW,
         basis: AllocatorBasis::Blocks,
+        backend: AllocatorBackend::Native,
         devices: vec![AllocatorDevice {
             ordinal: CudaOrdinal(0),
             allocated: g(637),
@@ -298,11 +299,17 @@ fn allocator() -> AllocatorSample {
                     class(Bytes::mib(128), 20, Bytes::mib(5200)),
                     class(Bytes::mib(256), 6, Bytes::mib(5100)),
                 ],
+                sizes: Vec::new(),
+                sizes_complete: false,
+                private_bytes: None,
+                releasable: None,
+                read_at: None,
             }),
             private_pools: Reading::Value(Bytes::ZERO),
             expandable_segments: Reading::Value(false),
             peak_allocated: Reading::Value(g(790)),
             peak_reserved: Reading::Value(g(861)),
+            gpu: None,
         }],
     }
 }

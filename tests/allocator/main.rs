@@ -1,0 +1,7 @@
+//! The allocator reader against recorded memory, a stand-in process and hostile memory.
+
+mod hostile;
+mod images;
+mod layouts;
+mod process;
+mod standin;

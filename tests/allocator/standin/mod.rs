@@ -1,0 +1,5 @@
+//! A stand-in for a PyTorch process: the same structures, without PyTorch and without a GPU.
+
+pub mod memory;
+pub mod shape;
+pub mod world;
