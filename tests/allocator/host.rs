@@ -60,6 +60,10 @@ fn main() {
                 }
                 println!("{}", serde_json::to_string(&world.truth()).unwrap());
             }
+            "fill" => {
+                world.fill(words.next().unwrap().parse().unwrap(), &mut dice);
+                println!("{}", serde_json::to_string(&world.truth()).unwrap());
+            }
             "load" => {
                 load(words.next().unwrap(), world.allocator()).unwrap();
                 println!("loaded");

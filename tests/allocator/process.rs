@@ -125,6 +125,17 @@ fn a_process_of_each_generation_is_read_exactly() {
 }
 
 #[test]
+fn ten_thousand_blocks_are_read_exactly() {
+    let mut host = Host::start("2.13", true);
+    let truth = host.truth("fill 10000");
+    assert!(truth.free_blocks > 4000);
+    let mut reader = Reader::default();
+    for n in 1..3 {
+        check(&reader.read(host.id(), at(n), &BLOCKS), &truth, at(n));
+    }
+}
+
+#[test]
 fn a_deleted_library_does_not_matter() {
     let mut host = Host::start("2.11", true);
     std::fs::remove_file(host.directory.path().join("libc10_cuda.so")).unwrap();
