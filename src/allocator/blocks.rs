@@ -78,12 +78,15 @@ impl Picture {
     /// Of all blocks that hold memory.
     pub fn of(blocks: &[Block], private_pools: u64, unmapped: u64) -> Self {
         let mut picture = Self { private_pools, unmapped, ..Self::default() };
+        // What is no block with memory is address space without. Where there is none of it, no
+        // neighbour has to be looked up.
+        let listed = if unmapped > 0 { blocks } else { &[] };
         let index: HashMap<u64, usize> =
-            blocks.iter().enumerate().map(|(n, block)| (block.at, n)).collect();
-        let expandable = in_expandable(blocks, &index);
+            listed.iter().enumerate().map(|(n, block)| (block.at, n)).collect();
+        let expandable = in_expandable(listed, &index).into_iter().chain(std::iter::repeat(false));
         for (block, expandable) in blocks.iter().zip(expandable) {
-            // What is no block with memory is address space without.
-            picture.segments += u64::from(!index.contains_key(&block.previous));
+            let first = block.previous == 0 || unmapped > 0 && !index.contains_key(&block.previous);
+            picture.segments += u64::from(first);
             picture.private_bytes += if block.private { block.size } else { 0 };
             if block.state == BlockState::Free {
                 let &Block { size, private, small, .. } = block;

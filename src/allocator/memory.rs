@@ -164,10 +164,15 @@ pub struct Limits {
     pub blocks: u32,
 }
 
-impl Default for Limits {
+impl Limits {
     /// Some twenty times what 10,000 blocks need.
+    pub const DEFAULT: Self =
+        Self { bytes: 96 << 20, steps: 1 << 20, time: Duration::from_millis(100), blocks: 200_000 };
+}
+
+impl Default for Limits {
     fn default() -> Self {
-        Self { bytes: 96 << 20, steps: 1 << 20, time: Duration::from_millis(100), blocks: 200_000 }
+        Self::DEFAULT
     }
 }
 

@@ -47,10 +47,7 @@ pub fn walk(window: &Window<'_>, base: u64, copy: &[u8], pools: Pools) -> Result
         // Where there is one set only, it is the free blocks.
         unmapped += if pools.sets >= 2 { pool.unmapped } else { 0 };
     }
-    let active: Vec<u64> = table(window, view, pools.active, 16, limit)?
-        .iter()
-        .filter_map(|entry| View(entry).word(0))
-        .collect();
+    let active = table(window, view, pools.active, (16, 1), limit)?;
 
     let known: HashMap<u64, Pool> = all.iter().map(|pool| (pool.at, *pool)).collect();
     let Some(first) = free.first().map(|row| row.0).or_else(|| active.first().copied()) else {
@@ -147,11 +144,11 @@ fn pools_of_graphs(window: &Window<'_>, view: View<'_>, pools: Pools) -> Result<
         {
             continue;
         }
-        let entries = match table(window, view, at, 32, MANY_POOLS) {
+        let entries = match table(window, view, at, (32, 3), MANY_POOLS) {
             Err(fault) if fault.is_final() => return Err(fault),
             entries => entries.unwrap_or_default(),
         };
-        for owner in entries.iter().filter_map(|entry| View(entry).word(16)) {
+        for owner in entries {
             if seen.insert(owner) {
                 found.extend(pools_of(window, owner, pools.sets)?.into_iter().flatten());
             }
@@ -199,15 +196,15 @@ fn set(window: &Window<'_>, root: (u64, u64), limit: &mut u64) -> Result<Vec<u64
     if values.len() as u64 == count { Ok(values) } else { Err(Fault::Changed) }
 }
 
-/// The used entries of a `ska` table, without their first word: `entry` bytes each, of which the
-/// first is a distance, negative where the entry is empty.
+/// Word `wanted` of each used entry of a `ska` table: `entry` bytes each, of which the first is a
+/// distance, negative where the entry is empty.
 fn table(
     window: &Window<'_>,
     view: View<'_>,
     at: usize,
-    entry: usize,
+    (entry, wanted): (usize, usize),
     limit: u64,
-) -> Result<Vec<Vec<u8>>, Fault> {
+) -> Result<Vec<u64>, Fault> {
     let word = |n: usize| view.word(at + n * 8).ok_or(Fault::Changed);
     let (entries, slots, policy, count) = (word(0)?, word(1)?, word(2)?, word(3)?);
     if !is_table(view, at) {
@@ -225,10 +222,10 @@ fn table(
     }
     let bytes = total.checked_mul(entry as u64).and_then(|n| usize::try_from(n).ok());
     let raw = window.exact(entries, bytes.ok_or(Fault::Changed)?)?;
-    let used: Vec<Vec<u8>> = raw
+    let used: Vec<u64> = raw
         .chunks_exact(entry)
         .filter(|chunk| chunk.first().is_some_and(|&distance| distance < 0x80))
-        .filter_map(|chunk| chunk.get(8..).map(<[u8]>::to_vec))
+        .filter_map(|chunk| View(chunk).word(wanted * 8))
         .collect();
     if used.len() as u64 == count { Ok(used) } else { Err(Fault::Changed) }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// The pointer.
 // SAFETY: no other library of this process defines the name.
 #[unsafe(export_name = "_ZN3c104cuda20CUDACachingAllocator9allocatorE")]
 pub static ALLOCATOR: AtomicU64 = AtomicU64::new(0);

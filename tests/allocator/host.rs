@@ -50,14 +50,18 @@ fn main() {
         load(library, world.allocator()).unwrap();
     }
     println!("ready");
-    for line in std::io::stdin().lock().lines() {
-        let line = line.unwrap();
+    let mut lines = std::io::stdin().lock().lines().map_while(Result::ok);
+    while let Some(line) = lines.next() {
         let mut words = line.split(' ');
         match words.next().unwrap() {
             "step" => {
                 for _ in 0..words.next().unwrap().parse().unwrap() {
                     world.step(&mut dice);
                 }
+                println!("{}", serde_json::to_string(&world.truth()).unwrap());
+            }
+            "fill" => {
+                world.fill(words.next().unwrap().parse().unwrap(), &mut dice);
                 println!("{}", serde_json::to_string(&world.truth()).unwrap());
             }
             "load" => {
@@ -67,7 +71,7 @@ fn main() {
             "storm" => {
                 let calm = storm(world, dice);
                 println!("storm");
-                std::io::stdin().lock().read_line(&mut String::new()).unwrap();
+                lines.next();
                 (world, dice) = calm();
                 println!("{}", serde_json::to_string(&world.truth()).unwrap());
             }

@@ -210,6 +210,28 @@ impl World {
         self.publish();
     }
 
+    /// At least this many blocks at once, every second one free.
+    pub fn fill(&mut self, blocks: usize, dice: &mut Dice) {
+        while self.segments.iter().map(|segment| segment.blocks.len()).sum::<usize>() < blocks {
+            let pool = dice.roll(2) as usize;
+            let mut object = |world: &mut Self| {
+                // As in a heap that other things live in too.
+                Object::new(64 * (1 + dice.roll(8)) as usize);
+                world.object()
+            };
+            let blocks = (0..20)
+                .map(|n| Block {
+                    object: object(self),
+                    size: (64 << 10) + 512 * n,
+                    requested: if n % 2 == 0 { 100 } else { 0 },
+                    state: if n % 2 == 0 { State::Used } else { State::Free },
+                })
+                .collect();
+            self.segments.push(Segment { pool, expandable: false, blocks });
+        }
+        self.publish();
+    }
+
     fn object(&mut self) -> Object {
         self.spare.pop().unwrap_or_else(|| Object::new(160))
     }
