@@ -6,11 +6,16 @@ mod fragment;
 mod freshness;
 mod growth;
 mod holders;
+mod job;
+mod kill_plan;
+mod kill_proof;
 mod ledger;
 mod past;
 mod scene;
 mod verdict;
 mod view;
 
+pub use kill_plan::{ExpectedBytes, KillPlan, PlanRow, Refusal, plan, zombies};
+pub use kill_proof::{Freed, KillProof, Remaining, kill_proof};
 pub use verdict::{Effect, TRAPS, Trap};
 pub use view::*;
