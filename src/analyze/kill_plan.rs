@@ -118,6 +118,19 @@ pub fn zombies(view: &View, gpu: Option<GpuIndex>) -> KillPlan {
     finish(settled, KillPreset::Zombie, refused)
 }
 
+/// What ending exactly these processes would give back, whoever may end them.
+pub fn freed_by(view: &View, ids: &[ProcId]) -> Vec<ExpectedBytes> {
+    let all: HashSet<ProcId> = ids.iter().copied().collect();
+    let (mut sums, mut counted) = (Vec::new(), HashSet::new());
+    for id in ids {
+        let rows: Vec<_> = view.holders.iter().filter(|holder| holder.id == Some(*id)).collect();
+        for part in share(view, &rows, &all, &mut counted) {
+            add(&mut sums, &part);
+        }
+    }
+    sums
+}
+
 fn zombie_ids(view: &View, fits: impl Fn(&Holder) -> bool) -> Vec<ProcId> {
     // What is not current is not acted on: the pids of an hour ago may be anybody's.
     if !matches!(view.freshness, Freshness::Live | Freshness::Replay | Freshness::Stalled { .. }) {

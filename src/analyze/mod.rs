@@ -15,7 +15,7 @@ mod scene;
 mod verdict;
 mod view;
 
-pub use kill_plan::{ExpectedBytes, KillPlan, PlanRow, Refusal, plan, zombies};
+pub use kill_plan::{ExpectedBytes, KillPlan, PlanRow, Refusal, freed_by, plan, zombies};
 pub use kill_proof::{Freed, KillProof, Remaining, kill_proof};
 pub use verdict::{Effect, TRAPS, Trap};
 pub use view::*;

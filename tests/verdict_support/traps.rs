@@ -250,7 +250,7 @@ fn graphics() -> ProcKinds {
 
 fn called(comm: &str) -> ProcSample {
     let mut orphan = orphan();
-    orphan.comm = comm.to_owned();
+    orphan.comm = String::from(comm);
     orphan.cmdline = Reading::Absent(Why::NoPermission);
     orphan
 }
