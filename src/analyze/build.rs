@@ -1,6 +1,7 @@
 //! The view of now: GPU facts, host facts and history, joined.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::ledger::Entry;
 use super::scene::{Presence, Scene, listed_rows};
@@ -10,7 +11,7 @@ use super::{
 };
 use crate::history::History;
 use crate::ids::{GpuUuid, Pid, ProcId};
-use crate::sample::{GpuProc, GpuSample, Reading, Why};
+use crate::sample::{GpuProc, GpuSample, ProcSample, Reading, Why};
 use crate::units::Bytes;
 
 impl View {
@@ -23,6 +24,7 @@ impl View {
         let Some(tick) = history.gpu_tick() else { return view };
         let scene = Scene::new(history, moment, tick);
         view.holders = holders::all(&scene);
+        view.relatives = relatives(&scene, &view.holders);
         let joined = Joined::new(&view);
         let gpus = tick.gpus.iter().map(|gpu| gpu_view(&scene, gpu, &joined)).collect();
         view.gpus = gpus;
@@ -39,6 +41,7 @@ impl View {
             host: look.map(|look| look.host.clone()),
             gpus: Vec::new(),
             holders: Vec::new(),
+            relatives: Vec::new(),
             scan: look.map(|look| look.scan),
             gpus_age_ms: tick.map(|tick| moment.now.since(tick.at)),
             procs_age_ms: look.map(|look| moment.now.since(look.at)),
@@ -66,6 +69,15 @@ impl<'a> Joined<'a> {
             zombies: zombies.filter_map(|h| h.id).collect(),
         }
     }
+}
+
+fn relatives(scene: &Scene<'_>, holders: &[Holder]) -> Vec<Arc<ProcSample>> {
+    let Some(look) = scene.look else { return Vec::new() };
+    let holders: HashSet<ProcId> = holders.iter().filter_map(|holder| holder.id).collect();
+    let others = look.procs.values().filter(|process| !holders.contains(&process.id));
+    let mut others: Vec<_> = others.map(Arc::clone).collect();
+    others.sort_by_key(|process| process.id);
+    others
 }
 
 fn gpu_view(scene: &Scene<'_>, gpu: &GpuSample, joined: &Joined<'_>) -> GpuView {

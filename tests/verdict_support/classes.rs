@@ -116,6 +116,11 @@ pub fn leftovers() -> Vec<Case> {
                 }),
             ])
         }),
+    ]
+}
+
+pub fn strays() -> Vec<Case> {
+    vec![
         Case::class("its parent was seen to end", Class::Orphan, "parent_ended", |second| {
             let member = with(job(), |p| {
                 p.group = Pid(400);
@@ -172,6 +177,11 @@ pub fn ghosts() -> Vec<Case> {
             },
         )
         .of(600),
+    ]
+}
+
+pub fn strangers() -> Vec<Case> {
+    vec![
         Case::class("a dead pid that nobody keeps", Class::Ghost, "keeper_not_found", |_| {
             world(vec![])
         }),

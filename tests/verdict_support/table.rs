@@ -127,7 +127,7 @@ pub fn orphan() -> ProcSample {
 /// 500 as an engine whose server is gone.
 pub fn engine() -> ProcSample {
     let mut engine = orphan();
-    engine.comm = "VLLM::EngineCor".to_owned();
+    engine.comm = String::from("VLLM::EngineCor");
     engine.cmdline = super::args(engine.clone(), &["VLLM::EngineCore"]).cmdline;
     engine
 }

@@ -63,8 +63,11 @@ pub fn shells() -> Vec<Case> {
             world(vec![with(orphan(), |p| p.signals = None)])
         }),
         Case::trap("multiplexer", HIT, Class::Idle, |_| world(in_tmux())),
-        Case::trap("multiplexer", CLEAR, Class::Idle, |_| world(vec![shell(), job()])),
-        Case::trap("multiplexer", CANNOT, Class::Idle, |_| world(vec![job()])),
+        Case::trap("multiplexer", CLEAR, Class::Orphan, |_| {
+            world(vec![shell(), with(job(), leaderless)])
+        })
+        .zombie(),
+        Case::trap("multiplexer", CANNOT, Class::Orphan, |_| world(vec![with(job(), leaderless)])),
         Case::trap("subreaper", HIT, Class::Idle, |_| {
             let mut manager = process(300, "systemd");
             manager.group = Pid(300);
@@ -83,9 +86,14 @@ pub fn shells() -> Vec<Case> {
 
 fn in_tmux() -> Vec<ProcSample> {
     let server = process(350, "tmux: server");
-    // The shell that started the job has gone; the job's group leader too.
+    // The job's group leader has gone, and its output was deleted: two signs.
     let pane = with(shell(), |p| p.parent = Pid(350));
-    vec![server, pane, with(job(), |p| p.group = Pid(900))]
+    vec![server, pane, with(job(), leaderless)]
+}
+
+fn leaderless(process: &mut ProcSample) {
+    process.group = Pid(900);
+    process.stdio_deleted = true;
 }
 
 pub fn containers() -> Vec<Case> {
@@ -242,7 +250,7 @@ fn graphics() -> ProcKinds {
 
 fn called(comm: &str) -> ProcSample {
     let mut orphan = orphan();
-    orphan.comm = comm.to_owned();
+    orphan.comm = String::from(comm);
     orphan.cmdline = Reading::Absent(Why::NoPermission);
     orphan
 }
@@ -266,7 +274,11 @@ pub fn moments() -> Vec<Case> {
             world(vec![with(engine(), |p| p.started_boot_ms = 0)])
         })
         .for_seconds(10),
-        Case::trap("asleep", HIT, Class::Hidden, |_| hidden_where(Why::Asleep)).of(600),
+        Case::trap("asleep", HIT, Class::Unknown, |_| {
+            let mut world = world(vec![shell(), job()]);
+            world.gpus[0].memory = Reading::Absent(Why::Asleep);
+            world
+        }),
         Case::trap("asleep", CLEAR, Class::Idle, |_| world(vec![shell(), job()])),
         Case::trap("asleep", CANNOT, Class::Hidden, |_| hidden_where(Why::TimedOut)).of(600),
     ]

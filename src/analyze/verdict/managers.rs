@@ -16,7 +16,7 @@ pub fn of(scene: &Scene<'_>, process: &ProcSample) -> Option<Manager> {
         .or_else(|| ray(process))
         .or_else(|| jupyter(scene, process))
         .or_else(|| slurm(scene, process))
-        .or_else(|| container(process))
+        .or_else(|| container(scene, process))
         .or_else(|| systemd(process))
 }
 
@@ -59,7 +59,11 @@ fn slurm(scene: &Scene<'_>, process: &ProcSample) -> Option<Manager> {
     in_slurm_step(scene, process).then(|| manager("slurm", job, format!("scancel {job}")))
 }
 
-fn container(process: &ProcSample) -> Option<Manager> {
+/// Inside of a container its own manager is out of reach.
+fn container(scene: &Scene<'_>, process: &ProcSample) -> Option<Manager> {
+    if scene.look.is_some_and(|look| look.host.container.is_some()) {
+        return None;
+    }
     let Container { runtime, id } = process.container.as_ref()?;
     let id = id.as_deref().filter(|id| is_plain(id))?;
     let short: String = id.chars().take(SHORT_ID).collect();

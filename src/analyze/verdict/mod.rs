@@ -14,7 +14,9 @@ use crate::history::HolderTrack;
 use crate::ids::{Pid, ProcId};
 use crate::sample::{GpuProc, GpuSample, ProcSample};
 
+pub use names::{guard, variable, worker};
 pub use signs::link;
+pub use states::cure;
 pub use traps::{Effect, Held, TRAPS, Trap};
 
 use activity::Activity;

@@ -23,8 +23,8 @@ pub fn judge(case: &Case<'_>, process: &ProcSample) -> Option<Verdict> {
         .or_else(|| stopped(case, process))
 }
 
-fn since(case: &Case<'_>, at_ms: u64) -> Option<u64> {
-    Some(case.scene.now_ms.saturating_sub(at_ms))
+fn since(case: &Case<'_>, at_ms: u64) -> u64 {
+    case.scene.now_ms.saturating_sub(at_ms)
 }
 
 fn stuck(case: &Case<'_>, process: &ProcSample) -> Option<Verdict> {
@@ -36,7 +36,7 @@ fn stuck(case: &Case<'_>, process: &ProcSample) -> Option<Verdict> {
         let text = format!("does not die of a KILL that was sent {} ago", age(pending));
         let mut evidence = vec![said("kill_pending", text), note("waits_in", place)];
         evidence.push(note("cure", cure(process).to_owned()));
-        let since_ms = since(case, track.kill_since_ms);
+        let since_ms = Some(since(case, track.kill_since_ms));
         return Some(Verdict { since_ms, ..finish(Class::Unkillable, evidence) });
     }
     let lasted = look_ms.saturating_sub(track.d_since_ms);
@@ -63,7 +63,7 @@ fn stuck(case: &Case<'_>, process: &ProcSample) -> Option<Verdict> {
         evidence.push(note("cure", cure(process).to_owned()));
     }
     let since_ms =
-        since(case, if track.d_looks > 0 { track.d_since_ms } else { track.state_since_ms });
+        Some(since(case, if track.d_looks > 0 { track.d_since_ms } else { track.state_since_ms }));
     Some(Verdict { since_ms, ..finish(Class::Stuck, evidence) })
 }
 
@@ -109,7 +109,7 @@ fn exiting(process: &ProcSample) -> Option<Verdict> {
 }
 
 fn stopped(case: &Case<'_>, process: &ProcSample) -> Option<Verdict> {
-    let since_ms = case.scene.track(process.id).and_then(|t| since(case, t.state_since_ms));
+    let since_ms = case.scene.track(process.id).map(|t| since(case, t.state_since_ms));
     if process.tracer != Pid(0) || process.state == ProcState::Traced {
         let text = format!("is debugged by {}", process.tracer);
         return Some(finish(Class::Debugged, vec![against("debugger", text)]));
