@@ -198,16 +198,12 @@ fn copy(app: &mut App, context: Context<'_>) -> Vec<Effect> {
             _ => None,
         }
     });
-    match text {
-        Some(text) => {
-            app.say(format!("copied: {text}"));
-            vec![Effect::Copy(text), Effect::Redraw]
-        }
-        None => {
-            app.say("there is nothing to copy here");
-            vec![Effect::Redraw]
-        }
+    if let Some(text) = text {
+        app.say(format!("copied: {text}"));
+        return vec![Effect::Copy(text), Effect::Redraw];
     }
+    app.say("there is nothing to copy here");
+    vec![Effect::Redraw]
 }
 
 /// Asks for a plan to end the marked processes, or the selected one.

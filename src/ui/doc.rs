@@ -21,8 +21,8 @@ const NAME: usize = 14;
 
 impl Doc {
     /// An empty page of so many columns.
-    pub fn new(columns: u16, look: Look) -> Self {
-        Self { lines: Vec::new(), columns: usize::from(columns), look }
+    pub fn new(columns: u16, look: &Look) -> Self {
+        Self { lines: Vec::new(), columns: usize::from(columns), look: *look }
     }
 
     /// How it is drawn.

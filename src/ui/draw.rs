@@ -43,7 +43,7 @@ pub fn draw_on(buffer: &mut Buffer, area: Rect, app: &App, context: Context<'_>)
         return drawn;
     }
     let scene = Scene::new(app, context);
-    let mut canvas = Canvas::new(buffer, area, app.settings.look);
+    let mut canvas = Canvas::new(buffer, area, &app.settings.look);
     let top = Rect { height: 1, ..area };
     header::draw(&mut canvas.part(top), &scene);
     let bottom = Rect { y: area.bottom() - 1, height: 1, ..area };

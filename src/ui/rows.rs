@@ -2,7 +2,7 @@
 //! row, so that a selection stays with its process.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::filter::Filter;
 use crate::analyze::{GpuView, Holder, View};
@@ -174,13 +174,13 @@ type Children<'v> = HashMap<(&'v GpuUuid, Pid), Vec<&'v Holder>>;
 /// Holders under holders; those with one parent that holds nothing under a row for it.
 fn tree<'v>(holders: &[&'v Holder]) -> Vec<Row<'v>> {
     let parent = |holder: &Holder| holder.process.as_ref().map(|process| process.parent);
-    let present: HashMap<(&GpuUuid, Pid), ()> =
-        holders.iter().map(|holder| ((&holder.gpu, holder.pid), ())).collect();
+    let present: HashSet<(&GpuUuid, Pid)> =
+        holders.iter().map(|holder| (&holder.gpu, holder.pid)).collect();
     let mut children: Children<'v> = HashMap::new();
     let mut roots: Vec<(Option<Pid>, Vec<&'v Holder>)> = Vec::new();
     for &holder in holders {
         match parent(holder) {
-            Some(pid) if pid != holder.pid && present.contains_key(&(&holder.gpu, pid)) => {
+            Some(pid) if pid != holder.pid && present.contains(&(&holder.gpu, pid)) => {
                 children.entry((&holder.gpu, pid)).or_default().push(holder);
             }
             Some(pid) if pid.0 > 1 => match roots.iter_mut().find(|root| root.0 == Some(pid)) {

@@ -277,15 +277,16 @@ pub(super) fn digit_of(key: Option<Key>) -> Option<u32> {
     c.to_digit(10)
 }
 
-/// Whether an action moves the selection, for pages that only scroll.
-pub(super) const fn step_of(action: Action, page: usize) -> Option<isize> {
+/// By how many rows an action moves the selection, where `page` of them are seen.
+pub(super) fn step_of(action: Action, page: usize) -> Option<isize> {
+    let page = isize::try_from(page).unwrap_or(isize::MAX);
     match action {
         Action::Up => Some(-1),
         Action::Down => Some(1),
-        Action::PageUp => Some(-(page as isize)),
-        Action::PageDown => Some(page as isize),
-        Action::Top => Some(isize::MIN / 2),
-        Action::Bottom => Some(isize::MAX / 2),
+        Action::PageUp => Some(-page),
+        Action::PageDown => Some(page),
+        Action::Top => Some(isize::MIN),
+        Action::Bottom => Some(isize::MAX),
         _ => None,
     }
 }

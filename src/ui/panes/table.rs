@@ -129,10 +129,8 @@ fn head(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, columns: 
     for column in columns {
         let sorted = column.field.id == scene.app.sort.by;
         let style = if sorted { theme.strong } else { theme.dim };
-        let title = match glyphs.ascii {
-            true if column.field.id == FieldId::Delta => "d/min",
-            _ => column.field.title,
-        };
+        let ascii = glyphs.ascii && column.field.id == FieldId::Delta;
+        let title = if ascii { "d/min" } else { column.field.title };
         let end = column.x + column.width;
         let after = match column.field.align {
             Align::Left => canvas.put_within(column.x, 0, title, style, end),
