@@ -17,7 +17,7 @@ pub struct Doc {
 }
 
 /// Columns of the name of a fact.
-const NAME: usize = 14;
+const NAME: usize = 15;
 
 impl Doc {
     /// An empty page of so many columns.

@@ -231,6 +231,7 @@ pub fn legend(
     row: u16,
     (segments, tight): (&[Segment], Tightness),
     selected: Option<(Pid, GpuIndex)>,
+    shared: Bytes,
 ) {
     let (dim, accent) = (canvas.look.theme.dim, canvas.look.theme.accent);
     let mut x = 1;
@@ -240,6 +241,10 @@ pub fn legend(
         x = canvas.put(x, row, segment.glyph, segment.style);
         x = canvas.put(x, row, &shown_name(segment, tight, canvas.look), style);
         x = canvas.put(x + 1, row, &figure, canvas.look.theme.text) + tight.gap;
+    }
+    if shared > Bytes::ZERO {
+        // Listed twice: without it the line would exceed the total and not say why.
+        canvas.put(x, row, &format!("shared -{}", shared.short()), dim);
     }
 }
 

@@ -40,6 +40,18 @@ impl RowKey {
         let start_ticks = holder.id.map(|id| id.start_ticks);
         Self::Holder { gpu: holder.gpu.clone(), pid: holder.pid, start_ticks }
     }
+
+    /// Whether it is this holder's; without building one.
+    pub fn is_of(&self, holder: &Holder) -> bool {
+        match self {
+            Self::Holder { gpu, pid, start_ticks } => {
+                holder.pid == *pid
+                    && holder.gpu == *gpu
+                    && holder.id.map(|id| id.start_ticks) == *start_ticks
+            }
+            Self::Unaccounted { .. } | Self::Job { .. } => false,
+        }
+    }
 }
 
 /// What a row is about.
@@ -77,11 +89,7 @@ impl Row<'_> {
     /// Whether this is its identity; without building one.
     pub fn is(&self, key: &RowKey) -> bool {
         match (self.subject, key) {
-            (Subject::Holder(holder), RowKey::Holder { gpu, pid, start_ticks }) => {
-                holder.pid == *pid
-                    && holder.gpu == *gpu
-                    && holder.id.map(|id| id.start_ticks) == *start_ticks
-            }
+            (Subject::Holder(holder), RowKey::Holder { .. }) => key.is_of(holder),
             (Subject::Unaccounted(view, _), RowKey::Unaccounted { gpu }) => {
                 view.sample.uuid == *gpu
             }

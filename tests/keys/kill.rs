@@ -94,10 +94,16 @@ fn a_protected_process_needs_its_word() {
 fn without_confirmation_only_zombies_go_at_once() {
     let mut desk = Desk::new(scenes::one_gpu());
     desk.app.settings.confirm_kill = false;
+    desk.keys("z");
     let mut clean = scenes::dialog();
     clean.refused.clear();
     assert_eq!(desk.event(Event::Plan(clean.clone())), [Effect::Kill(clean.order.clone())]);
     desk.app.kill = None;
+    // The key for one process still asks.
+    desk.keys("x");
+    assert_eq!(desk.event(Event::Plan(clean.clone())), []);
+    desk.app.kill = None;
+    desk.keys("z");
     clean.order.preset = KillPreset::Now;
     assert_eq!(desk.event(Event::Plan(clean)), []);
     desk.app.kill = None;

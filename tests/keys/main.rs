@@ -32,6 +32,22 @@ fn the_selection_stays_with_its_process() {
 }
 
 #[test]
+fn a_process_that_is_gone_is_not_mistaken_for_its_neighbour() {
+    let mut desk = Desk::new(scenes::one_gpu());
+    desk.keys("<enter>");
+    desk.view.holders.remove(0);
+    desk.event(Event::Tick);
+    // The page is about nobody now, and its keys act on nobody.
+    assert_eq!(desk.keys("x"), []);
+    assert_eq!(desk.keys("y"), []);
+    // A filter hides rows, not the page.
+    let mut desk = Desk::new(scenes::one_gpu());
+    desk.keys("<enter>");
+    desk.app.filter = vramlens::ui::filter::Filter::parse("nobody");
+    assert!(matches!(desk.keys("x")[..], [Effect::PlanKill { .. }]));
+}
+
+#[test]
 fn moving_stops_at_both_ends_and_scrolls() {
     let mut desk = Desk::new(scenes::many(8, 6));
     desk.keys("k");

@@ -109,7 +109,7 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
     let least = (scene.at + 1).saturating_sub(rows.max(1));
     let first = scene.app.drawn.first_row.min(scene.at).max(least);
     let first = first.min(last_first);
-    (drawn.first_row, drawn.rows) = (first, rows);
+    (drawn.first_row, drawn.rows, drawn.selected) = (first, rows, scene.at);
     drawn.wants.process_utilization |= columns.iter().any(|column| column.field.id == FieldId::Sm);
     if scene.rows.is_empty() {
         empty(canvas, scene);
