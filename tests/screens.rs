@@ -1,184 +1,97 @@
 //! The screens: drawn into a buffer, compared with what was looked at before.
+#![allow(clippy::unwrap_used, reason = "these are tests")]
 
-#[path = "screens/scenes.rs"]
+#[path = "screens/paper.rs"]
+mod paper;
 mod scenes;
 
-use std::fmt::Write;
-
 use insta::assert_snapshot;
+use paper::{ASCII, COLOUR, MONO, app, drawn, page, screen, show, styles, text};
 use proptest::prelude::*;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use ratatui::style::{Color, Modifier};
-use scenes::{Past, findings};
+use ratatui::style::Color;
+use scenes::findings;
 use vramlens::analyze::{Class, Freshness, View};
 use vramlens::ids::GpuIndex;
-use vramlens::rules::Finding;
-use vramlens::sample::{Reading, text::width};
+use vramlens::sample::Reading;
 use vramlens::ui::filter::Filter;
 use vramlens::ui::kill::{Phase, Proof, Typed};
-use vramlens::ui::theme::Look;
-use vramlens::ui::{
-    App, Context, Drawn, NoGpu, Page, Position, Prompt, PromptKind, Settings, Tab, draw_on,
-};
-
-const COLOUR: Look = Look::new(true, false);
-const MONO: Look = Look::new(false, false);
-const ASCII: Look = Look::new(false, true);
-
-/// A screen as text, a line for each row.
-fn text(buffer: &Buffer) -> String {
-    let mut out = String::new();
-    for y in 0..buffer.area.height {
-        let (mut skip, mut line) = (0, String::new());
-        for x in 0..buffer.area.width {
-            if skip > 0 {
-                skip -= 1;
-                continue;
-            }
-            let symbol = buffer[(x, y)].symbol();
-            skip = width(symbol).saturating_sub(1);
-            line.push_str(symbol);
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-    out
-}
-
-/// How a screen is coloured: for each row the stretches of one style that are not plain.
-fn styles(buffer: &Buffer) -> String {
-    let mut out = String::new();
-    for y in 0..buffer.area.height {
-        let mut runs: Vec<(u16, String, String)> = Vec::new();
-        for x in 0..buffer.area.width {
-            let cell = &buffer[(x, y)];
-            if cell.symbol() == " " && !cell.modifier.contains(Modifier::REVERSED) {
-                continue;
-            }
-            let mut style = String::new();
-            if cell.fg != Color::Reset {
-                let _ = write!(style, "{}", cell.fg.to_string().to_lowercase());
-            }
-            assert_eq!(cell.bg, Color::Reset, "no background is ever set");
-            for (name, ()) in cell.modifier.iter_names().map(|(name, _)| (name, ())) {
-                let _ = write!(style, " {}", name.to_lowercase());
-            }
-            match runs.last_mut() {
-                Some((_, last, text)) if *last == style => text.push_str(cell.symbol()),
-                _ => runs.push((x, style, cell.symbol().to_owned())),
-            }
-        }
-        for (x, style, text) in runs.iter().filter(|run| !run.1.is_empty()) {
-            let _ = writeln!(out, "{y:>2}:{x:<3} {:<14} {text}", style.trim());
-        }
-    }
-    out
-}
-
-fn app(look: Look) -> App {
-    App::new(Settings { look, utc_offset_s: 3600, ..Settings::default() })
-}
-
-fn screen(app: &App, view: &View, findings: &[Finding], size: (u16, u16)) -> Buffer {
-    drawn(app, view, findings, size).0
-}
-
-fn drawn(app: &App, view: &View, findings: &[Finding], size: (u16, u16)) -> (Buffer, Drawn) {
-    let area = Rect::new(0, 0, size.0, size.1);
-    let mut buffer = Buffer::empty(area);
-    let mut past = Past::rising_to(1119);
-    past.solid = Some(scenes::g(900));
-    let context = Context { view, history: &past, findings };
-    let drawn = draw_on(&mut buffer, area, app, context);
-    (buffer, drawn)
-}
-
-fn show(look: Look, view: &View, size: (u16, u16)) -> String {
-    text(&screen(&app(look), view, &findings(), size))
-}
-
-fn page(look: Look, page: Page, size: (u16, u16)) -> String {
-    let mut app = app(look);
-    app.page = page;
-    text(&screen(&app, &scenes::one_gpu(), &findings(), size))
-}
+use vramlens::ui::{App, NoGpu, Page, Position, Prompt, PromptKind, Tab};
 
 #[test]
 fn one_gpu() {
     let view = scenes::one_gpu();
-    assert_snapshot!("one_40x10", show(COLOUR, &view, (40, 10)));
-    assert_snapshot!("one_80x24", show(COLOUR, &view, (80, 24)));
-    assert_snapshot!("one_80x24_ascii", show(ASCII, &view, (80, 24)));
-    assert_snapshot!("one_120x40", show(COLOUR, &view, (120, 40)));
-    assert_snapshot!("one_200x60", show(COLOUR, &view, (200, 60)));
+    assert_snapshot!("one_40x10", show(&COLOUR, &view, (40, 10)));
+    assert_snapshot!("one_80x24", show(&COLOUR, &view, (80, 24)));
+    assert_snapshot!("one_80x24_ascii", show(&ASCII, &view, (80, 24)));
+    assert_snapshot!("one_120x40", show(&COLOUR, &view, (120, 40)));
+    assert_snapshot!("one_200x60", show(&COLOUR, &view, (200, 60)));
     // Mono draws the same characters.
-    assert_eq!(show(MONO, &view, (80, 24)), show(COLOUR, &view, (80, 24)));
+    assert_eq!(show(&MONO, &view, (80, 24)), show(&COLOUR, &view, (80, 24)));
 }
 
 #[test]
 fn colours_have_a_meaning() {
     let view = scenes::one_gpu();
-    let colour = screen(&app(COLOUR), &view, &findings(), (80, 24));
+    let colour = screen(&app(&COLOUR), &view, &findings(), (80, 24));
     assert_snapshot!("one_80x24_styles", styles(&colour));
-    let mono = screen(&app(MONO), &view, &findings(), (80, 24));
+    let mono = screen(&app(&MONO), &view, &findings(), (80, 24));
     assert!(mono.content.iter().all(|cell| cell.fg == Color::Reset));
     assert_snapshot!("one_80x24_mono_styles", styles(&mono));
 }
 
 #[test]
 fn many_gpus() {
-    assert_snapshot!("eight_40x10_ascii", show(ASCII, &scenes::many(8, 6), (40, 10)));
-    assert_snapshot!("eight_80x24", show(COLOUR, &scenes::many(8, 6), (80, 24)));
-    assert_snapshot!("eight_120x40_ascii", show(ASCII, &scenes::many(8, 6), (120, 40)));
-    assert_snapshot!("sixteen_80x24", show(COLOUR, &scenes::many(16, 25), (80, 24)));
-    assert_snapshot!("two_80x24", show(COLOUR, &scenes::many(2, 3), (80, 24)));
+    assert_snapshot!("eight_40x10_ascii", show(&ASCII, &scenes::many(8, 6), (40, 10)));
+    assert_snapshot!("eight_80x24", show(&COLOUR, &scenes::many(8, 6), (80, 24)));
+    assert_snapshot!("eight_120x40_ascii", show(&ASCII, &scenes::many(8, 6), (120, 40)));
+    assert_snapshot!("sixteen_80x24", show(&COLOUR, &scenes::many(16, 25), (80, 24)));
+    assert_snapshot!("two_80x24", show(&COLOUR, &scenes::many(2, 3), (80, 24)));
 }
 
 #[test]
 fn slices_of_a_gpu() {
-    assert_snapshot!("mig_80x24", show(COLOUR, &scenes::mig(), (80, 24)));
+    assert_snapshot!("mig_80x24", show(&COLOUR, &scenes::mig(), (80, 24)));
 }
 
 #[test]
 fn a_driver_that_hangs() {
-    let buffer = screen(&app(COLOUR), &scenes::stalled(), &findings(), (80, 24));
+    let buffer = screen(&app(&COLOUR), &scenes::stalled(), &findings(), (80, 24));
     assert_snapshot!("stalled_80x24", text(&buffer));
     assert_snapshot!("stalled_80x24_styles", styles(&buffer));
-    assert_snapshot!("stalled_40x10_ascii", show(ASCII, &scenes::stalled(), (40, 10)));
+    assert_snapshot!("stalled_40x10_ascii", show(&ASCII, &scenes::stalled(), (40, 10)));
     let mut nothing = scenes::nothing();
     nothing.freshness =
         Freshness::Stalled { call: Some("nvmlInit_v2".into()), gpu: None, for_ms: 40_000 };
-    assert_snapshot!("stalled_at_start_80x24", show(COLOUR, &nothing, (80, 24)));
+    assert_snapshot!("stalled_at_start_80x24", show(&COLOUR, &nothing, (80, 24)));
 }
 
 #[test]
 fn a_gpu_that_is_lost() {
-    assert_snapshot!("lost_120x40", show(COLOUR, &scenes::lost(), (120, 40)));
+    assert_snapshot!("lost_120x40", show(&COLOUR, &scenes::lost(), (120, 40)));
 }
 
 #[test]
 fn memory_that_is_shared_with_the_host() {
-    assert_snapshot!("unified_80x24_ascii", show(ASCII, &scenes::unified(), (80, 24)));
+    assert_snapshot!("unified_80x24_ascii", show(&ASCII, &scenes::unified(), (80, 24)));
 }
 
 #[test]
 fn nothing_yet_and_nothing_at_all() {
-    assert_snapshot!("nothing_40x10", show(COLOUR, &scenes::nothing(), (40, 10)));
+    assert_snapshot!("nothing_40x10", show(&COLOUR, &scenes::nothing(), (40, 10)));
     let no_gpu = |look, size| {
         let mut app = app(look);
         app.page = Page::NoGpu(scenes::no_gpu());
         text(&screen(&app, &scenes::nothing(), &[], size))
     };
-    assert_snapshot!("no_gpu_80x24", no_gpu(COLOUR, (80, 24)));
-    assert_snapshot!("no_gpu_40x10_ascii", no_gpu(ASCII, (40, 10)));
+    assert_snapshot!("no_gpu_80x24", no_gpu(&COLOUR, (80, 24)));
+    assert_snapshot!("no_gpu_40x10_ascii", no_gpu(&ASCII, (40, 10)));
     let idle = scenes::view(vec![scenes::gpu_sample(0, "NVIDIA H200", 1398, 0, 6)], Vec::new());
-    assert_snapshot!("idle_80x24", text(&screen(&app(COLOUR), &idle, &[], (80, 24))));
+    assert_snapshot!("idle_80x24", text(&screen(&app(&COLOUR), &idle, &[], (80, 24))));
 }
 
 #[test]
 fn the_kill_dialog() {
-    let mut app = app(COLOUR);
+    let mut app = app(&COLOUR);
     let mut shown = |dialog, size| {
         app.kill = Some(dialog);
         text(&screen(&app, &scenes::one_gpu(), &findings(), size))
@@ -211,10 +124,10 @@ fn the_kill_dialog() {
 fn the_page_of_a_process() {
     for tab in Tab::ALL {
         let name = format!("tab_{}_80x24", tab.title());
-        assert_snapshot!(name, page(COLOUR, Page::Detail(tab), (80, 24)));
+        assert_snapshot!(name, page(&COLOUR, Page::Detail(tab), (80, 24)));
     }
     // Nothing is made up where nothing could be read.
-    let mut bare = app(COLOUR);
+    let mut bare = app(&COLOUR);
     bare.page = Page::Detail(Tab::Allocator);
     bare.sort.reversed = true;
     let buffer = screen(&bare, &scenes::one_gpu(), &[], (80, 24));
@@ -223,14 +136,14 @@ fn the_page_of_a_process() {
 
 #[test]
 fn help_and_fixes() {
-    assert_snapshot!("help_120x40", page(COLOUR, Page::Help, (120, 40)));
-    assert_snapshot!("help_80x24_ascii", page(ASCII, Page::Help, (80, 24)));
-    assert_snapshot!("fixes_80x24", page(COLOUR, Page::Fixes, (80, 24)));
+    assert_snapshot!("help_120x40", page(&COLOUR, Page::Help, (120, 40)));
+    assert_snapshot!("help_80x24_ascii", page(&ASCII, Page::Help, (80, 24)));
+    assert_snapshot!("fixes_80x24", page(&COLOUR, Page::Fixes, (80, 24)));
 }
 
 #[test]
 fn a_tree_and_a_filter() {
-    let mut app = app(COLOUR);
+    let mut app = app(&COLOUR);
     app.tree = true;
     app.filter = Filter::parse("vram>5G");
     app.scope = Some(scenes::uuid(3));
@@ -250,7 +163,7 @@ fn a_tree_and_a_filter() {
 
 #[test]
 fn another_moment_and_a_recording() {
-    let mut past = app(COLOUR);
+    let mut past = app(&COLOUR);
     past.position = Position::At(scenes::NOW.boot_ms - 150_000);
     let mut view = scenes::one_gpu();
     view.freshness = Freshness::Past;
@@ -262,7 +175,7 @@ fn another_moment_and_a_recording() {
         format!("{}\n{}\n", lines.next().unwrap(), lines.next_back().unwrap())
     };
     assert_snapshot!("past", first(&past, &view, 80));
-    let mut replay = app(ASCII);
+    let mut replay = app(&ASCII);
     replay.recording = Some("oom\x1b[31m.vrt".into());
     view.freshness = Freshness::Replay;
     assert_snapshot!("recording", first(&replay, &view, 120));
@@ -287,11 +200,11 @@ fn hostile_text_stays_in_its_place() {
     view.gpus[0].sample.name = Reading::Value("NVIDIA\r\x1b[A".into());
     let mut evil = findings();
     evil[0].headline = "\x1b[8mhidden\u{2066}".into();
-    let buffer = screen(&app(COLOUR), &view, &evil, (80, 24));
+    let buffer = screen(&app(&COLOUR), &view, &evil, (80, 24));
     let shown = text(&buffer);
     assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");
     assert_snapshot!("hostile_80x24", shown);
-    let ascii = text(&screen(&app(ASCII), &view, &evil, (80, 24)));
+    let ascii = text(&screen(&app(&ASCII), &view, &evil, (80, 24)));
     assert!(ascii.is_ascii(), "{ascii}");
 }
 
@@ -299,29 +212,30 @@ fn hostile_text_stays_in_its_place() {
 fn ascii_screens_are_ascii() {
     for view in [scenes::one_gpu(), scenes::many(8, 6), scenes::mig(), scenes::stalled()] {
         for size in [(40, 10), (80, 24), (200, 60)] {
-            assert!(show(ASCII, &view, size).is_ascii(), "{}", show(ASCII, &view, size));
+            assert!(show(&ASCII, &view, size).is_ascii(), "{}", show(&ASCII, &view, size));
         }
     }
     for tab in Tab::ALL {
-        assert!(page(ASCII, Page::Detail(tab), (80, 24)).is_ascii(), "{tab:?}");
+        assert!(page(&ASCII, Page::Detail(tab), (80, 24)).is_ascii(), "{tab:?}");
     }
     for other in [Page::Help, Page::Fixes] {
-        assert!(page(ASCII, other, (200, 60)).is_ascii());
+        assert!(page(&ASCII, other, (200, 60)).is_ascii());
     }
 }
 
 #[test]
 fn the_layout_does_not_move_when_numbers_change() {
-    let before = show(COLOUR, &scenes::one_gpu(), (120, 40));
+    let before = show(&COLOUR, &scenes::one_gpu(), (120, 40));
     let mut view = scenes::one_gpu();
     view.holders[0].bytes = Reading::Value(scenes::g(9));
     view.holders[0].age_ms = Reading::Value(7_000);
     view.holders[0].sm = Reading::Value(vramlens::units::Percent(100.0));
     view.holders[0].verdict.class = Class::Unkillable;
-    let after = show(COLOUR, &view, (120, 40));
+    let after = show(&COLOUR, &view, (120, 40));
     let place = |screen: &str| {
         let row = screen.lines().find(|line| line.contains("41233")).unwrap().to_owned();
-        ["41233", "python train.py"].map(|word| row.find(word).map(|at| row[..at].chars().count()))
+        ["41233", "python train.py"]
+            .map(|word| row.split(word).next().map(|before| before.chars().count()))
     };
     assert_eq!(place(&before), place(&after));
 }
@@ -329,7 +243,7 @@ fn the_layout_does_not_move_when_numbers_change() {
 #[test]
 fn slow_figures_are_asked_for_only_where_they_are_shown() {
     let wants = |app: &App, size| drawn(app, &scenes::one_gpu(), &[], size).1.wants;
-    let mut app = app(COLOUR);
+    let mut app = app(&COLOUR);
     assert!(!wants(&app, (40, 10)).process_utilization);
     assert!(wants(&app, (80, 24)).process_utilization && !wants(&app, (80, 24)).pcie);
     assert!(wants(&app, (160, 50)).pcie);
@@ -357,7 +271,7 @@ proptest! {
             5 => scenes::lost(),
             _ => scenes::unified(),
         };
-        let mut app = app([COLOUR, MONO, ASCII][look]);
+        let mut app = app([&COLOUR, &MONO, &ASCII][look]);
         app.tree = tree;
         app.page = match page {
             n @ 0..5 => Page::Detail(Tab::ALL[n]),
@@ -375,43 +289,4 @@ proptest! {
         screen(&app, &view, &findings(), size);
         screen(&app, &view, &findings(), small);
     }
-}
-
-/// `LOOK=kill,80,24 cargo test --test screens -- --ignored --nocapture look` prints one screen
-/// with its colours; `mono` and `ascii` may follow.
-#[test]
-#[ignore = "prints a screen to be looked at"]
-fn look() {
-    let wish = std::env::var("LOOK").unwrap_or_else(|_| "one,80,24".to_owned());
-    let parts: Vec<&str> = wish.split(',').collect();
-    let number = |n: usize| parts.get(n).and_then(|n| n.parse().ok()).unwrap_or(80);
-    let (mono, ascii) = (parts.contains(&"mono"), parts.contains(&"ascii"));
-    let mut app = app(Look::new(!mono && !ascii, ascii));
-    let view = match parts[0] {
-        "eight" => scenes::many(8, 6),
-        "sixteen" => scenes::many(16, 25),
-        "mig" => scenes::mig(),
-        "stalled" => scenes::stalled(),
-        "lost" => scenes::lost(),
-        _ => scenes::one_gpu(),
-    };
-    match parts[0] {
-        "help" => app.page = Page::Help,
-        "fixes" => app.page = Page::Fixes,
-        "kill" => app.kill = Some(scenes::dialog()),
-        "no-gpu" => app.page = Page::NoGpu(scenes::no_gpu()),
-        name => {
-            if let Some(tab) = Tab::ALL.into_iter().find(|tab| tab.title() == name) {
-                app.page = Page::Detail(tab);
-            }
-        }
-    }
-    let buffer = screen(&app, &view, &findings(), (number(1), number(2)));
-    let mut out = Vec::new();
-    let mut backend = ratatui::backend::CrosstermBackend::new(&mut out);
-    let area = buffer.area;
-    let places = (0..area.height).flat_map(|y| (0..area.width).map(move |x| (x, y)));
-    let cells = places.map(|(x, y)| (x, y, &buffer[(x, y)]));
-    ratatui::backend::Backend::draw(&mut backend, cells).unwrap();
-    print!("\x1b[2J{}\x1b[{};1H", String::from_utf8_lossy(&out), area.height + 1);
 }

@@ -109,11 +109,10 @@ impl Iterator for Cleaned<'_> {
 
 fn replace(c: char) -> char {
     match c {
-        '\t' => ' ',
+        '\t' | '\u{a0}' => ' ',
         // The pictures of the control characters.
         '\0'..='\u{1f}' => char::from_u32(0x2400 + c as u32).unwrap_or(REPLACEMENT),
         '\u{7f}' => '\u{2421}',
-        '\u{a0}' => ' ',
         '\u{80}'..='\u{9f}'
         // Invisible: fillers, joiners, marks of direction, separators of lines.
         | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
@@ -166,7 +165,7 @@ mod tests {
         #[test]
         fn clean_text_is_harmless_and_stays_as_it_is(text in any::<String>()) {
             let once = clean(&text).into_owned();
-            prop_assert!(!once.chars().any(|c| c.is_control()));
+            prop_assert!(!once.chars().any(char::is_control));
             prop_assert_eq!(&clean(&once), &once);
             prop_assert!(clean_ascii(&text).bytes().all(|byte| (0x20..0x7f).contains(&byte)));
         }

@@ -37,6 +37,8 @@ pub enum Action {
     Copy,
     Explain,
     Snapshot,
+    Demo,
+    Open,
     Help,
     Suspend,
     Redraw,
@@ -134,6 +136,8 @@ actions! {
     Act Copy "copy" ["y"], "copy", "copy the line or the pid (OSC 52, works over SSH)";
     Program Explain "explain" ["e"], "explain", "explain an error message: paste it";
     Program Snapshot "snapshot" ["w"], "save", "write this moment to a file";
+    Program Demo "demo" ["d"], "demo", "without a GPU: a recording of a real one";
+    Program Open "open" ["r"], "open a recording", "without a GPU: open a recording";
     Program Help "help" ["?", "f1"], "help", "this page";
     Program Redraw "redraw" ["ctrl-l"], "redraw", "draw the screen anew";
     Program Suspend "suspend" ["ctrl-z"], "suspend", "to the shell; fg comes back";

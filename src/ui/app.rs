@@ -7,9 +7,9 @@ use ratatui::layout::Rect;
 use super::action::{Action, KeyMap};
 use super::filter::Filter;
 use super::kill::Dialog;
-use super::rows::{Choice, Row, RowKey, Sort, build};
+use super::rows::{Choice, Row, RowKey, Sort, Subject, build};
 use super::theme::Look;
-use crate::analyze::View;
+use crate::analyze::{Holder, View};
 use crate::fields::FieldId;
 use crate::history::{ChartPoint, History};
 use crate::ids::{GpuUuid, Pid, Stamp};
@@ -177,6 +177,8 @@ pub enum Hit {
 pub struct Drawn {
     /// What can be clicked, the topmost last.
     pub hits: Vec<(Rect, Hit)>,
+    /// Which row of the table was selected.
+    pub selected: usize,
     /// The first row of the table that was shown.
     pub first_row: usize,
     /// How many rows fit.
@@ -219,6 +221,8 @@ pub struct App {
     pub prompt: Option<Prompt>,
     /// A kill that is asked for or under way.
     pub kill: Option<Dialog>,
+    /// Whether the plan under way is that of the key for all zombies.
+    pub zombies_asked: bool,
     /// The choice of how hard, for `X`.
     pub choosing: bool,
     /// The last thing that happened.
@@ -254,10 +258,23 @@ impl App {
         build(view, choice)
     }
 
-    /// Which of the rows is selected; the first where the selected one is gone.
+    /// Which of the rows is selected; its neighbour where it is gone, the first before any choice.
     pub fn selected_in(&self, rows: &[Row<'_>]) -> usize {
-        let key = self.selected.as_ref();
-        key.and_then(|key| rows.iter().position(|row| row.is(key))).unwrap_or(0)
+        let Some(key) = &self.selected else { return 0 };
+        let found = rows.iter().position(|row| row.is(key));
+        found.unwrap_or_else(|| self.drawn.selected.min(rows.len().saturating_sub(1)))
+    }
+
+    /// The process that the page is about: in the detail the one that was opened, even where a
+    /// filter hides its row, and nobody where it is gone; else that of the selected row.
+    pub fn subject_of_page<'v>(&self, view: &'v View, rows: &[Row<'v>]) -> Option<&'v Holder> {
+        if let (Page::Detail(_), Some(key)) = (&self.page, &self.selected) {
+            return view.holders.iter().find(|holder| RowKey::is_of(key, holder));
+        }
+        match rows.get(self.selected_in(rows))?.subject {
+            Subject::Holder(holder) => Some(holder),
+            _ => None,
+        }
     }
 
     /// The GPU that has the full panel: the chosen one, or that of the selected row.
@@ -266,9 +283,9 @@ impl App {
             view.gpus.iter().map(|gpu| &gpu.sample.uuid).find(|known| *known == uuid)
         };
         let of_row = || match selected?.subject {
-            super::rows::Subject::Holder(holder) => known(&holder.gpu),
-            super::rows::Subject::Unaccounted(gpu, _) => Some(&gpu.sample.uuid),
-            super::rows::Subject::Job(..) => None,
+            Subject::Holder(holder) => known(&holder.gpu),
+            Subject::Unaccounted(gpu, _) => Some(&gpu.sample.uuid),
+            Subject::Job(..) => None,
         };
         let first = || view.gpus.first().map(|gpu| &gpu.sample.uuid);
         self.scope.as_ref().and_then(known).or_else(of_row).or_else(first)

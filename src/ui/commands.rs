@@ -38,6 +38,13 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
         Action::Quit | Action::Leave => leave(app),
         Action::Suspend => return vec![Effect::Suspend],
         Action::Redraw => return vec![Effect::Repaint],
+        Action::Demo | Action::Open if !matches!(app.page, Page::NoGpu(_)) => {
+            app.say("there is a GPU: start vramlens --demo or vramlens replay FILE for that");
+        }
+        Action::Demo => return vec![Effect::StartDemo],
+        Action::Open => {
+            app.prompt = Some(Prompt { kind: PromptKind::Recording, text: String::new() });
+        }
         Action::Snapshot => return vec![Effect::SaveSnapshot],
         Action::Help => open(app, Page::Help),
         Action::Fixes => open(app, Page::Fixes),
@@ -193,31 +200,22 @@ fn copy(app: &mut App, context: Context<'_>) -> Vec<Effect> {
     let line = line.and_then(|finding| finding.fixes.iter().find_map(|fix| fix.line.clone()));
     let text = line.or_else(|| {
         let rows = app.rows(context.view);
-        match rows.get(app.selected_in(&rows))?.subject {
-            Subject::Holder(holder) if app.page != Page::Fixes => Some(holder.pid.to_string()),
-            _ => None,
-        }
+        let holder = app.subject_of_page(context.view, &rows);
+        holder.filter(|_| app.page != Page::Fixes).map(|holder| holder.pid.to_string())
     });
-    match text {
-        Some(text) => {
-            app.say(format!("copied: {text}"));
-            vec![Effect::Copy(text), Effect::Redraw]
-        }
-        None => {
-            app.say("there is nothing to copy here");
-            vec![Effect::Redraw]
-        }
+    if let Some(text) = text {
+        app.say(format!("copied: {text}"));
+        return vec![Effect::Copy(text), Effect::Redraw];
     }
+    app.say("there is nothing to copy here");
+    vec![Effect::Redraw]
 }
 
 /// Asks for a plan to end the marked processes, or the selected one.
 pub fn plan_kill(app: &mut App, preset: Option<KillPreset>, context: Context<'_>) -> Vec<Effect> {
     let rows = app.rows(context.view);
     let chosen: Vec<&crate::analyze::Holder> = if app.marks.is_empty() {
-        match rows.get(app.selected_in(&rows)).map(|row| row.subject) {
-            Some(Subject::Holder(holder)) => vec![holder],
-            _ => Vec::new(),
-        }
+        app.subject_of_page(context.view, &rows).into_iter().collect()
     } else {
         let marked = |holder: &&_| app.marks.contains(&RowKey::of(holder));
         context.view.holders.iter().filter(marked).collect()
@@ -234,11 +232,13 @@ pub fn plan_kill(app: &mut App, preset: Option<KillPreset>, context: Context<'_>
         });
         return vec![Effect::Redraw];
     }
+    app.zombies_asked = false;
     vec![Effect::PlanKill { targets, preset }]
 }
 
 fn zombies(app: &mut App, context: Context<'_>) -> Vec<Effect> {
     if context.view.holders.iter().any(|holder| holder.verdict.zombie) {
+        app.zombies_asked = true;
         return vec![Effect::PlanZombies];
     }
     app.say("there is no zombie");

@@ -17,12 +17,12 @@ pub struct Doc {
 }
 
 /// Columns of the name of a fact.
-const NAME: usize = 14;
+const NAME: usize = 15;
 
 impl Doc {
     /// An empty page of so many columns.
-    pub fn new(columns: u16, look: Look) -> Self {
-        Self { lines: Vec::new(), columns: usize::from(columns), look }
+    pub fn new(columns: u16, look: &Look) -> Self {
+        Self { lines: Vec::new(), columns: usize::from(columns), look: *look }
     }
 
     /// How it is drawn.

@@ -37,13 +37,14 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, context: Context<'_>) -> Drawn {
 
 /// Draws on a part of a buffer.
 pub fn draw_on(buffer: &mut Buffer, area: Rect, app: &App, context: Context<'_>) -> Drawn {
-    let mut drawn = Drawn { first_row: app.drawn.first_row, ..Drawn::default() };
+    let mut drawn =
+        Drawn { first_row: app.drawn.first_row, selected: app.drawn.selected, ..Drawn::default() };
     let area = area.intersection(buffer.area);
     if area.width == 0 || area.height == 0 {
         return drawn;
     }
     let scene = Scene::new(app, context);
-    let mut canvas = Canvas::new(buffer, area, app.settings.look);
+    let mut canvas = Canvas::new(buffer, area, &app.settings.look);
     let top = Rect { height: 1, ..area };
     header::draw(&mut canvas.part(top), &scene);
     let bottom = Rect { y: area.bottom() - 1, height: 1, ..area };
@@ -75,7 +76,7 @@ fn page(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, body: Rec
         Page::Help => help::draw(&mut part, scene, drawn),
         Page::Fixes => fixes::page(&mut part, scene, drawn),
         Page::Text { title, lines } => text::draw(&mut part, scene, drawn, (title, lines)),
-        Page::NoGpu(found) => nogpu::draw(&mut part, found),
+        Page::NoGpu(found) => nogpu::draw(&mut part, scene, drawn, found),
     }
 }
 

@@ -95,8 +95,9 @@ impl Filter {
     /// Whether the row of a GPU's unaccounted memory passes.
     pub fn matches_unaccounted(&self, gpu: GpuIndex, bytes: Bytes) -> bool {
         let passes = |test: &Test| match test {
-            Test::Word(word) => "unaccounted".contains(word.as_str()),
-            Test::Text(FieldId::State, word) => "unaccounted".starts_with(word.as_str()),
+            Test::Word(word) | Test::Text(FieldId::State, word) => {
+                "unaccounted unacct".contains(word.as_str())
+            }
             Test::Text(FieldId::Gpu, word) => *word == gpu.to_string(),
             Test::Number(FieldId::Vram, relation, n) => relation.holds(bytes.0 as f64, *n),
             Test::Text(..) | Test::Number(..) => false,
@@ -220,8 +221,12 @@ mod tests {
     #[test]
     fn unaccounted_memory_passes_by_gpu_size_and_state() {
         let passes = |text| Filter::parse(text).matches_unaccounted(GpuIndex(1), Bytes::gib(3));
-        assert!(passes("") && passes("gpu:1") && passes("vram>2G") && passes("state:unacct"));
-        assert!(!passes("gpu:0") && !passes("user:ana") && !passes("!unaccounted"));
+        for text in ["", "gpu:1", "vram>2G", "state:unacct", "unacc", "!user:ana"] {
+            assert!(passes(text), "{text}");
+        }
+        for text in ["gpu:0", "user:ana", "!unaccounted", "vram>4G"] {
+            assert!(!passes(text), "{text}");
+        }
     }
 
     proptest! {

@@ -117,8 +117,10 @@ pub fn segments(
     if ledger.reserved_known {
         all.push(segment(ledger.reserved, glyphs.reserved, theme.reserved, "driver"));
     }
-    if gpu.freshness != crate::analyze::Freshness::Live && is_old(gpu) {
-        all.iter_mut().for_each(|segment| segment.style = theme.dim);
+    if is_old(gpu) {
+        for segment in &mut all {
+            segment.style = theme.dim;
+        }
     }
     all.retain(|segment| segment.bytes > Bytes::ZERO);
     all
@@ -229,6 +231,7 @@ pub fn legend(
     row: u16,
     (segments, tight): (&[Segment], Tightness),
     selected: Option<(Pid, GpuIndex)>,
+    shared: Bytes,
 ) {
     let (dim, accent) = (canvas.look.theme.dim, canvas.look.theme.accent);
     let mut x = 1;
@@ -236,8 +239,12 @@ pub fn legend(
         let chosen = segment.holder.is_some() && segment.holder == selected;
         let style = if chosen { accent } else { dim };
         x = canvas.put(x, row, segment.glyph, segment.style);
-        x = canvas.put(x, row, &shown_name(segment, tight, &canvas.look), style);
+        x = canvas.put(x, row, &shown_name(segment, tight, canvas.look), style);
         x = canvas.put(x + 1, row, &figure, canvas.look.theme.text) + tight.gap;
+    }
+    if shared > Bytes::ZERO {
+        // Listed twice: without it the line would exceed the total and not say why.
+        canvas.put(x, row, &format!("shared -{}", shared.short()), dim);
     }
 }
 
@@ -295,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_small_segment_can_still_be_seen() {
-        assert_eq!(distribute(&[(900, false), (90, false), (2, false)], 64), [58, 5, 1]);
+        assert_eq!(distribute(&[(900, false), (90, false), (2, false)], 64), [57, 6, 1]);
         assert_eq!(distribute(&[(900, false), (90, false), (2, true)], 64), [58, 6, 0]);
         assert_eq!(distribute(&[(0, false), (0, false)], 7), [0, 7]);
     }

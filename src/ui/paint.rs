@@ -12,12 +12,12 @@ pub struct Canvas<'a> {
     buffer: &'a mut Buffer,
     area: Rect,
     /// How it is drawn.
-    pub look: Look,
+    pub look: &'a Look,
 }
 
 impl<'a> Canvas<'a> {
     /// On this part of the buffer.
-    pub fn new(buffer: &'a mut Buffer, area: Rect, look: Look) -> Self {
+    pub fn new(buffer: &'a mut Buffer, area: Rect, look: &'a Look) -> Self {
         let area = area.intersection(buffer.area);
         Self { buffer, area, look }
     }

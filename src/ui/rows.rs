@@ -2,7 +2,7 @@
 //! row, so that a selection stays with its process.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::filter::Filter;
 use crate::analyze::{GpuView, Holder, View};
@@ -39,6 +39,18 @@ impl RowKey {
     pub fn of(holder: &Holder) -> Self {
         let start_ticks = holder.id.map(|id| id.start_ticks);
         Self::Holder { gpu: holder.gpu.clone(), pid: holder.pid, start_ticks }
+    }
+
+    /// Whether it is this holder's; without building one.
+    pub fn is_of(&self, holder: &Holder) -> bool {
+        match self {
+            Self::Holder { gpu, pid, start_ticks } => {
+                holder.pid == *pid
+                    && holder.gpu == *gpu
+                    && holder.id.map(|id| id.start_ticks) == *start_ticks
+            }
+            Self::Unaccounted { .. } | Self::Job { .. } => false,
+        }
     }
 }
 
@@ -77,11 +89,7 @@ impl Row<'_> {
     /// Whether this is its identity; without building one.
     pub fn is(&self, key: &RowKey) -> bool {
         match (self.subject, key) {
-            (Subject::Holder(holder), RowKey::Holder { gpu, pid, start_ticks }) => {
-                holder.pid == *pid
-                    && holder.gpu == *gpu
-                    && holder.id.map(|id| id.start_ticks) == *start_ticks
-            }
+            (Subject::Holder(holder), RowKey::Holder { .. }) => key.is_of(holder),
             (Subject::Unaccounted(view, _), RowKey::Unaccounted { gpu }) => {
                 view.sample.uuid == *gpu
             }
@@ -174,13 +182,13 @@ type Children<'v> = HashMap<(&'v GpuUuid, Pid), Vec<&'v Holder>>;
 /// Holders under holders; those with one parent that holds nothing under a row for it.
 fn tree<'v>(holders: &[&'v Holder]) -> Vec<Row<'v>> {
     let parent = |holder: &Holder| holder.process.as_ref().map(|process| process.parent);
-    let present: HashMap<(&GpuUuid, Pid), ()> =
-        holders.iter().map(|holder| ((&holder.gpu, holder.pid), ())).collect();
+    let present: HashSet<(&GpuUuid, Pid)> =
+        holders.iter().map(|holder| (&holder.gpu, holder.pid)).collect();
     let mut children: Children<'v> = HashMap::new();
     let mut roots: Vec<(Option<Pid>, Vec<&'v Holder>)> = Vec::new();
     for &holder in holders {
         match parent(holder) {
-            Some(pid) if pid != holder.pid && present.contains_key(&(&holder.gpu, pid)) => {
+            Some(pid) if pid != holder.pid && present.contains(&(&holder.gpu, pid)) => {
                 children.entry((&holder.gpu, pid)).or_default().push(holder);
             }
             Some(pid) if pid.0 > 1 => match roots.iter_mut().find(|root| root.0 == Some(pid)) {

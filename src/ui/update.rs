@@ -64,6 +64,7 @@ pub fn update(app: &mut App, event: Event, context: Context<'_>) -> Vec<Effect> 
 
 fn planned(app: &mut App, dialog: super::kill::Dialog) -> Vec<Effect> {
     let at_once = !app.settings.confirm_kill
+        && app.zombies_asked
         && dialog.order.preset == crate::sample::KillPreset::Zombie
         && dialog.refused.is_empty()
         && dialog.may_go();
@@ -97,25 +98,9 @@ fn press(app: &mut App, event: KeyEvent, context: Context<'_>) -> Vec<Effect> {
         return press_in_prompt(app, key);
     }
     app.message = None;
-    if matches!(app.page, Page::NoGpu(_))
-        && let Some(effects) = press_without_gpu(app, key)
-    {
-        return effects;
-    }
     match app.settings.keys.action(key) {
         Some(action) => commands::act(app, action, Some(key), context),
         None => Vec::new(),
-    }
-}
-
-fn press_without_gpu(app: &mut App, key: Key) -> Option<Vec<Effect>> {
-    match key.code {
-        KeyCode::Char('d') => Some(vec![Effect::StartDemo]),
-        KeyCode::Char('r') => {
-            app.prompt = Some(Prompt { kind: PromptKind::Recording, text: String::new() });
-            Some(vec![Effect::Redraw])
-        }
-        _ => None,
     }
 }
 
@@ -277,15 +262,16 @@ pub(super) fn digit_of(key: Option<Key>) -> Option<u32> {
     c.to_digit(10)
 }
 
-/// Whether an action moves the selection, for pages that only scroll.
-pub(super) const fn step_of(action: Action, page: usize) -> Option<isize> {
+/// By how many rows an action moves the selection, where `page` of them are seen.
+pub(super) fn step_of(action: Action, page: usize) -> Option<isize> {
+    let page = isize::try_from(page).unwrap_or(isize::MAX);
     match action {
         Action::Up => Some(-1),
         Action::Down => Some(1),
-        Action::PageUp => Some(-(page as isize)),
-        Action::PageDown => Some(page as isize),
-        Action::Top => Some(isize::MIN / 2),
-        Action::Bottom => Some(isize::MAX / 2),
+        Action::PageUp => Some(-page),
+        Action::PageDown => Some(page),
+        Action::Top => Some(isize::MIN),
+        Action::Bottom => Some(isize::MAX),
         _ => None,
     }
 }

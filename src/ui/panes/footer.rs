@@ -98,17 +98,19 @@ fn zombies(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) -> u16
 /// The most useful keys that fit, right-aligned so that they do not move.
 fn keys(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, left: u16) {
     use Action::{
-        Back, Copy, Detail, Filter, Fixes, Help, Kill, Leave, Live, NextGpu, Quit, Sort, Tree,
+        Back, Copy, Demo, Detail, Filter, Fixes, Help, Kill, Leave, Live, NextGpu, Open, Quit,
+        Sort, Tree,
     };
     let past = scene.app.position != crate::ui::app::Position::Live;
     let time = if past { Live } else { Back };
     let wanted: &[Action] = match scene.app.page {
+        Page::Main if scene.context.view.gpus.is_empty() => &[Quit, Help],
         Page::Main if scene.rows.is_empty() => &[Quit, Help, time],
         Page::Main => &[Quit, Help, Detail, Kill, time, Fixes, Filter, Sort, Tree],
         Page::Detail(_) => &[Quit, Help, Leave, Kill, NextGpu, time],
         Page::Fixes => &[Quit, Help, Leave, Copy],
         Page::Help | Page::Text { .. } => &[Quit, Leave],
-        Page::NoGpu(_) => &[Quit, Help],
+        Page::NoGpu(_) => &[Quit, Demo, Open, Help],
     };
     let room = canvas.width().saturating_sub(left + 3);
     let ascii = canvas.look.glyphs.ascii;

@@ -131,7 +131,7 @@ fn panel(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, chart: u16, 
     bar_line(canvas, 1, gpu, ledger, &segments);
     let Some(tight) = tight else { return };
     let selected = scene.holder().map(|holder| (holder.pid, holder.index));
-    ledger::legend(canvas, 2, (&segments, tight), selected);
+    ledger::legend(canvas, 2, (&segments, tight), selected, ledger.shared);
     if chart == 1 {
         chart_line(canvas, scene, gpu, ledger);
     } else {

@@ -91,13 +91,14 @@ fn status(scene: &Scene<'_>, wide: bool) -> (String, Style) {
         Freshness::Starting => ("waiting for the driver".to_owned(), theme.warn),
         Freshness::Replay => {
             let name = scene.app.recording.as_deref().unwrap_or("recording");
-            (format!("{} recording: {name}", glyphs.replay), theme.banner)
+            let held = scene.app.position != Position::Live;
+            let glyph = if held { glyphs.paused } else { glyphs.replay };
+            (format!("{glyph} recording: {name}"), theme.banner)
         }
-        Freshness::Past => (paused(scene), theme.banner),
         Freshness::Live if scene.app.position == Position::Live => {
             (format!("{} live", glyphs.live), theme.good)
         }
-        Freshness::Live => (paused(scene), theme.banner),
+        Freshness::Live | Freshness::Past => (paused(scene), theme.banner),
     }
 }
 

@@ -24,7 +24,7 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
     }
     let Some(dialog) = &scene.app.kill else { return };
     let notes: Vec<usize> = dialog.rows.iter().map(|row| row.note.chars().count()).collect();
-    let wish = 52 + notes.into_iter().max().unwrap_or(0).clamp(18, 60);
+    let wish = 53 + notes.into_iter().max().unwrap_or(0).clamp(18, 60);
     let width = (wish as u16).min(canvas.width().saturating_sub(2)).max(20);
     let narrow = width < NARROW;
     let lines = body_lines(dialog, narrow);

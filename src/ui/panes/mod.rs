@@ -13,7 +13,7 @@ pub mod tabs;
 pub mod text;
 
 use super::app::{App, Context};
-use super::rows::{Row, Subject};
+use super::rows::Row;
 use crate::analyze::Holder;
 
 /// What is to be drawn.
@@ -43,9 +43,6 @@ impl<'a> Scene<'a> {
 
     /// The selected process.
     pub fn holder(&self) -> Option<&'a Holder> {
-        match self.row()?.subject {
-            Subject::Holder(holder) => Some(holder),
-            _ => None,
-        }
+        self.app.subject_of_page(self.context.view, &self.rows)
     }
 }

@@ -109,7 +109,7 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
     let least = (scene.at + 1).saturating_sub(rows.max(1));
     let first = scene.app.drawn.first_row.min(scene.at).max(least);
     let first = first.min(last_first);
-    (drawn.first_row, drawn.rows) = (first, rows);
+    (drawn.first_row, drawn.rows, drawn.selected) = (first, rows, scene.at);
     drawn.wants.process_utilization |= columns.iter().any(|column| column.field.id == FieldId::Sm);
     if scene.rows.is_empty() {
         empty(canvas, scene);
@@ -129,10 +129,8 @@ fn head(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, columns: 
     for column in columns {
         let sorted = column.field.id == scene.app.sort.by;
         let style = if sorted { theme.strong } else { theme.dim };
-        let title = match glyphs.ascii {
-            true if column.field.id == FieldId::Delta => "d/min",
-            _ => column.field.title,
-        };
+        let ascii = glyphs.ascii && column.field.id == FieldId::Delta;
+        let title = if ascii { "d/min" } else { column.field.title };
         let end = column.x + column.width;
         let after = match column.field.align {
             Align::Left => canvas.put_within(column.x, 0, title, style, end),
