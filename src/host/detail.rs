@@ -8,6 +8,7 @@ use crate::host::root::{self, Root};
 use crate::host::slow::{Facts, Want};
 use crate::host::stat::{self, Stat};
 use crate::host::status;
+use crate::host::target::wait_channel;
 use crate::host::users::Users;
 use crate::ids::{Pid, Stamp};
 use crate::sample::{NvidiaFds, ProcSample, ProcState, Reading, Why};
@@ -312,12 +313,6 @@ impl Detail {
             self.sample.cmdline = Reading::Absent(Why::TimedOut);
         }
     }
-}
-
-fn wait_channel(root: &Root, pid: Pid, file: &str) -> Option<String> {
-    let text = root::text(&root.of(pid, file), 128).ok()?;
-    // The kernel writes 0 where it may not or cannot say.
-    (text != "0" && !text.is_empty()).then(|| text.trim().to_owned())
 }
 
 fn blank(stat: &Stat, started_boot_ms: u64) -> ProcSample {
