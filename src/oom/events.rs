@@ -148,6 +148,18 @@ fn repair(event: &mut Event, lines: &[Line]) {
                 || event.figures.get(Slot::Reserved).is_some();
             event.cut |= !complete;
         }
+        id if id.starts_with("nccl.") => {
+            // `node17:40021:40833 [5] …`: the local device.
+            let from = event.line.saturating_sub(4);
+            let device = lines.iter().skip(from).take(12).find_map(|line| {
+                let (lead, rest) = line.full.split_once(" [")?;
+                let (device, after) = rest.split_once(']')?;
+                (lead.contains(':') && after.contains("NCCL")).then(|| device.parse().ok())?
+            });
+            if let Some(device) = device {
+                event.figures.set(Slot::Device, device);
+            }
+        }
         "torch.async" => event.cut |= event.figures.get(Slot::Requested).is_none(),
         _ => {}
     }

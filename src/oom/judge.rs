@@ -144,7 +144,8 @@ impl Case {
                 let same = e.signature.id == event.signature.id;
                 let sized = !event.figures.is_sized() && e.figures.is_sized();
                 let whole = event.cut && !e.cut && same && e.writer == event.writer;
-                (sized && event.signature.class != Class::Engine) || whole
+                let engine = event.signature.class == Class::Driver && e.signature.class == Class::Engine;
+                (sized && event.signature.class != Class::Engine) || whole || engine
             })
         };
         fatal.iter().filter(|index| **index > first && near(index)).find(better).copied().or(Some(first))
@@ -248,7 +249,9 @@ impl Case {
         }
         self.stage = self.stage_of(&event);
         self.batch = facts::batch(&self.digest.lines, event.line);
-        self.tables = tables::read(&self.digest.lines, event.last_line);
+        // Hashcat prints its devices before it fails.
+        let from = if self.software == "hashcat" { 0 } else { event.last_line };
+        self.tables = tables::read(&self.digest.lines, from);
         if !self.figures.is_sized() || self.figures.get(Slot::Total).is_none() {
             let tables = &self.tables;
             for (slot, value) in [
@@ -363,6 +366,7 @@ impl Case {
             "tensorflow" | "nccl" if xla || self.has(Mark::Jax) => "jax",
             "none" | "any" => first(&[
                 (Mark::DeepSpeed, "deepspeed"),
+                (Mark::Sglang, "sglang"),
                 (Mark::TorchRun, "pytorch"),
                 (Mark::Slurm, "slurm"),
                 (Mark::Kubernetes, "kubernetes"),

@@ -34,7 +34,7 @@ static DESKTOP: &[&str] = &[
 pub(super) fn is_desktop(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let base = lower.rsplit('/').next().unwrap_or(&lower);
-    DESKTOP.iter().any(|known| base.starts_with(known))
+    DESKTOP.iter().any(|known| base == *known || (known.len() > 4 && base.starts_with(known)))
 }
 
 /// Reads the lines from `from` on; what stands before a message was another moment.
@@ -49,8 +49,9 @@ pub(super) fn read(lines: &[Line], from: usize) -> Tables {
             continue;
         }
         let fields = [smi_row(text), csv_row(text)];
-        if let Some((process, name)) = fields.into_iter().flatten().next() {
+        if let Some((process, name, device)) = fields.into_iter().flatten().next() {
             tables.names.insert(process.pid, name);
+            tables.device = tables.device.or(device);
             if !tables.processes.iter().any(|known| known.pid == process.pid) {
                 tables.processes.push(process);
             }
@@ -68,7 +69,7 @@ pub(super) fn read(lines: &[Line], from: usize) -> Tables {
 }
 
 /// `|    0   N/A  N/A      2290      G   /usr/lib/xorg/Xorg          171MiB |`.
-fn smi_row(text: &str) -> Option<(Named, String)> {
+fn smi_row(text: &str) -> Option<(Named, String, Option<u64>)> {
     let inner = text.trim().strip_prefix('|')?.strip_suffix('|')?;
     let words: Vec<&str> = inner.split_whitespace().collect();
     let kind = words.iter().position(|word| matches!(*word, "C" | "G" | "C+G" | "M+C"))?;
@@ -78,18 +79,19 @@ fn smi_row(text: &str) -> Option<(Named, String)> {
         (Size::NoValue, _) => return None,
     };
     let name = words.get(kind + 1..words.len() - 1)?.join(" ");
-    Some((Named { pid, bytes: Some(bytes) }, name))
+    let device = words.first().and_then(|word| word.parse().ok());
+    Some((Named { pid, bytes: Some(bytes) }, name, device))
 }
 
 /// `31877, /usr/local/bin/llama-server, 4302 MiB`.
-fn csv_row(text: &str) -> Option<(Named, String)> {
+fn csv_row(text: &str) -> Option<(Named, String, Option<u64>)> {
     let mut fields = text.split(',').map(str::trim);
     let (pid, name, memory) = (fields.next()?, fields.next()?, fields.next()?);
     let pid: u32 = pid.parse().ok()?;
     let memory: String = memory.split_whitespace().collect();
     let (Size::Bytes(bytes), _) = size::read(memory.as_bytes(), false)? else { return None };
     name.contains(|c: char| c.is_ascii_alphabetic())
-        .then(|| (Named { pid, bytes: Some(bytes) }, name.to_owned()))
+        .then(|| (Named { pid, bytes: Some(bytes) }, name.to_owned(), None))
 }
 
 /// `   2217 gnome-shell`, and rows of `ps aux`.

@@ -41,7 +41,7 @@ pub(super) static TABLE: &[Signature] = &[
     ),
     row!(
         "host.rss",
-        "linux",
+        "any",
         Detail,
         Unknown,
         ["anon-rss:"],
@@ -104,7 +104,7 @@ pub(super) static TABLE: &[Signature] = &[
     ),
     row!(
         "host.slurm_rss",
-        "slurm",
+        "any",
         Detail,
         Unknown,
         ["MaxRSS"],
@@ -149,10 +149,10 @@ pub(super) static TABLE: &[Signature] = &[
     ),
     row!(
         "host.exit_9",
-        "pytorch",
+        "none",
         Killed,
         Unknown,
-        ["(exitcode: -9)", "exitcode  : -9"],
+        ["(exitcode: -9)", "(exit code: -9)"],
         "(exitcode: -9)",
         "a rank was killed with signal 9, most likely by the kernel for host memory"
     ),

@@ -76,15 +76,6 @@ pub(super) static TABLE: &[Signature] = &[
         "another process holds memory on one of the devices"
     ),
     row!(
-        "sglang.host",
-        "sglang",
-        Killed,
-        Unknown,
-        ["(exit code: -9)"],
-        "(exit code: -9)",
-        "a child was killed, most likely by the kernel for host memory"
-    ),
-    row!(
         "sglang.sigquit",
         "sglang",
         Wrapper,

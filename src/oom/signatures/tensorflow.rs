@@ -9,8 +9,19 @@ pub(super) static TABLE: &[Signature] = &[
         Recovered,
         Unknown,
         ["The caller indicates that this is not a failure", "with freed_by_count"],
-        "ran out of memory trying to allocate … The caller indicates that this is not a failure",
+        "Allocator (GPU_ … ran out of memory trying to allocate … The caller indicates that this is not \
+         a failure",
         "TensorFlow tried a larger workspace, did not get it, and went on with a smaller one"
+    ),
+    row!(
+        "tf.bfc_device",
+        "tensorflow",
+        Gpu,
+        Unknown,
+        ["ran out of memory trying to allocate", "requested by op", "bfc_allocator"],
+        "Allocator (GPU_<dev:int>_bfc) ran out of memory trying to allocate <req:size>⟦(rounded to <req:int>)⟧\
+         ⟦requested by op⟧",
+        "TensorFlow's pool has no block of that size"
     ),
     row!(
         "tf.bfc",
