@@ -235,6 +235,14 @@ impl Case {
             _ => None,
         };
         if self.outcome == Outcome::Recovered {
+            // Who went on knows best what it is.
+            let near = event.line..=event.last_line + 6;
+            let own = self.events.iter().map(|e| (e.signature, e.line)).find(|(row, line)| {
+                row.class == Class::Recovered && row.software != "any" && near.contains(line)
+            });
+            if let Some((row, _)) = own.filter(|_| event.signature.class != Class::Recovered) {
+                self.software = row.software;
+            }
             return;
         }
         self.figures = event.figures.clone();

@@ -30,11 +30,13 @@ mod signatures;
 mod size;
 mod stream;
 mod tables;
+mod text;
 
 pub use advice::{Advice, Saves, TITLES};
 pub use diagnose::{Confidence, Diagnosis};
 pub use explanation::{Explanation, OtherProcess, Quote};
 pub use ledger::{Entry, Ledger};
+pub use text::report;
 pub use live::{Live, LiveHolder};
 
 /// Reads a log piece by piece and explains it at its end. Memory is bounded whatever the log's

@@ -144,6 +144,8 @@ fn run(tokens: &[Token], stream: &Stream, start: usize, found: &mut Match) -> Fl
     let mut tokens = tokens;
     while let [token, rest @ ..] = tokens {
         let flow = match token {
+            // The text ends where the message goes on.
+            Token::Literal(_) | Token::Field(..) if at > start && at >= stream.text.len() => Flow::Cut,
             Token::Literal(literal) => self::literal(literal, stream, at),
             Token::Field(slot, kind) => figure(*slot, *kind, rest.first(), stream, at, found),
             Token::Skip => skip(rest.first(), stream, at),
@@ -215,11 +217,10 @@ fn figure(
         }
         _ => true,
     };
-    let bare = |read: fn(&[u8]) -> Option<(Size, usize)>| match read(line) {
-        Some((value, length)) if length < line.len() || follows(rest, length) => {
-            Some((value, length))
-        }
-        _ => read(rest),
+    let bare = |read: fn(&[u8]) -> Option<(Size, usize)>| match (read(line), read(rest)) {
+        (Some((value, length)), _) if follows(rest, length) => Some((value, length)),
+        (_, Some((value, length))) if follows(rest, length) => Some((value, length)),
+        (short, long) => short.or(long),
     };
     let read = match kind {
         Kind::Size => size::read(rest, false),

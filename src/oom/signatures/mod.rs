@@ -167,12 +167,12 @@ mod tests {
         let mut ids = BTreeSet::new();
         for row in all() {
             assert!(ids.insert(row.id), "{} twice", row.id);
-            assert!(Pattern::new(row.pattern).head().len() >= 8, "{}: too short a head", row.id);
+            assert!(Pattern::new(row.pattern).head().len() >= 6, "{}: too short a head", row.id);
             assert!(!row.anchors.is_empty() && !row.meaning.is_empty(), "{}", row.id);
-            let text = row.pattern.replace(['⟦', '⟧'], "").to_lowercase();
-            let squeeze = |text: &str| text.split_whitespace().collect::<String>();
-            let anchor = squeeze(row.anchors[0]).to_lowercase();
-            assert!(squeeze(&text).contains(&anchor), "{}: anchor is not in its text", row.id);
+            let text = row.pattern.replace(['⟦', '⟧'], " ").to_lowercase();
+            let anchor = row.anchors[0].to_lowercase();
+            let told = anchor.split_whitespace().all(|word| text.contains(word));
+            assert!(told, "{}: the first anchor is not in its text", row.id);
         }
     }
 }

@@ -153,7 +153,7 @@ pub(super) static TABLE: &[Signature] = &[
         Other,
         Unknown,
         ["more than 1EB memory"],
-        "Tried to allocate more than 1EB memory",
+        "CUDA out of memory. Tried to allocate more than 1EB memory",
         "the size of a tensor overflowed: a fault of the program"
     ),
     row!(
