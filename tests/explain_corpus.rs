@@ -78,7 +78,8 @@ fn check(name: &str, got: &Value, want: &Value, wrong: &mut String) {
             differ(key, &got[*key], answer);
         }
     }
-    let processes = (got["other_processes"].as_array().unwrap(), want["other_processes"].as_array().unwrap());
+    let processes =
+        (got["other_processes"].as_array().unwrap(), want["other_processes"].as_array().unwrap());
     let alike = processes.0.len() == processes.1.len()
         && processes.0.iter().zip(processes.1).all(|(got, want)| {
             got["pid"] == want["pid"]

@@ -61,19 +61,21 @@ fn message() -> impl Strategy<Value = &'static str> {
 }
 
 fn prefix() -> impl Strategy<Value = &'static str> {
-    proptest::sample::select(&[
-        "",
-        "[rank3]: ",
-        "worker-2  | ",
-        "(TrainWorker pid=70211) ",
-        "(EngineCore_DP0 pid=17374) ERROR 09-28 15:47:24 [core.py:718] ",
-        "Mar 02 11:20:31 rook vllm[911]: ",
-        "2026-01-09T12:00:31.881Z ERROR ",
-        "[2026-05-20 03:12:45 TP0] ",
-        "[pod/a/b] ",
-        "> ",
-        "\u{1b}[0;36m(APIServer pid=1)\u{1b}[0;0m ",
-    ][..])
+    proptest::sample::select(
+        &[
+            "",
+            "[rank3]: ",
+            "worker-2  | ",
+            "(TrainWorker pid=70211) ",
+            "(EngineCore_DP0 pid=17374) ERROR 09-28 15:47:24 [core.py:718] ",
+            "Mar 02 11:20:31 rook vllm[911]: ",
+            "2026-01-09T12:00:31.881Z ERROR ",
+            "[2026-05-20 03:12:45 TP0] ",
+            "[pod/a/b] ",
+            "> ",
+            "\u{1b}[0;36m(APIServer pid=1)\u{1b}[0;0m ",
+        ][..],
+    )
 }
 
 proptest! {
@@ -227,7 +229,8 @@ fn repeats_are_counted_over_the_whole_log_and_the_first_one_is_kept() {
     let mut text = String::from("start\n");
     for round in 0..5000 {
         for line in 0..20 {
-            writeln!(text, "round {round} line {line} of some text that is long enough to matter").unwrap();
+            writeln!(text, "round {round} line {line} of some text that is long enough to matter")
+                .unwrap();
         }
         writeln!(text, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {round}.00 GiB. GPU 0 has a total capacity of 9.00 GiB of which 0 bytes is free. Of the allocated memory 8.00 GiB is allocated by PyTorch, and 0 bytes is reserved by PyTorch but unallocated.").unwrap();
     }

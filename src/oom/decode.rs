@@ -87,8 +87,11 @@ impl Decoder {
     }
 
     fn unit(&mut self, pair: [u8; 2], text: &mut String) {
-        let unit =
-            if self.state == State::Big { u16::from_be_bytes(pair) } else { u16::from_le_bytes(pair) };
+        let unit = if self.state == State::Big {
+            u16::from_be_bytes(pair)
+        } else {
+            u16::from_le_bytes(pair)
+        };
         let units = match self.high.take() {
             Some(high) => [high, unit],
             None if (0xD800..0xDC00).contains(&unit) => {

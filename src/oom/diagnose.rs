@@ -142,13 +142,15 @@ fn another_limit(case: &Case, n: &Numbers) -> Option<Finding> {
     if requested + n.margin() > free {
         return None;
     }
-    let fits = format!("{} was asked for and {} was free on the device", show(requested), show(free));
+    let fits =
+        format!("{} was asked for and {} was free on the device", show(requested), show(free));
     if let Some(limit) = n.allowed {
         let used = n.reserved.unwrap_or_default();
         let left = limit.saturating_sub(used);
         let training = engines::is_training(case);
         let fixes: &[u8] = if training { &[4, 7] } else { &[4] };
-        let mut finding = Finding::new(Diagnosis::BatchOrActivationTooBig, Confidence::Certain, fixes, fits);
+        let mut finding =
+            Finding::new(Diagnosis::BatchOrActivationTooBig, Confidence::Certain, fixes, fits);
         finding.why.push(format!(
             "this process may take {} and has reserved {}: {} is left of its share",
             show(limit),
@@ -201,7 +203,9 @@ fn driver_limit(case: &Case) -> Option<Finding> {
 fn other_process(case: &Case, n: &Numbers) -> Option<Finding> {
     let held = n.held_by_others;
     let enough = match (n.requested, n.free, n.total) {
-        (Some(requested), Some(free), _) => free < requested + n.margin() && free + held >= requested + n.margin(),
+        (Some(requested), Some(free), _) => {
+            free < requested + n.margin() && free + held >= requested + n.margin()
+        }
         (Some(requested), None, _) => held >= requested + n.margin(),
         (None, Some(free), _) => held > free,
         (None, None, _) => held >= 1 << 30,
@@ -290,7 +294,9 @@ fn fragmentation(case: &Case, n: &Numbers) -> Option<Finding> {
         finding.why.push(format!("only together with the {} that is free", show(free)));
     }
     if let Some(retries) = retries.filter(|retries| *retries > 0) {
-        finding.why.push(format!("the allocator had to free its cache and try again {retries} times"));
+        finding
+            .why
+            .push(format!("the allocator had to free its cache and try again {retries} times"));
     }
     if case.has(Mark::RisingLengths) {
         finding.why.push("the lengths of the samples vary from step to step".to_owned());

@@ -37,7 +37,8 @@ pub(super) fn by_stage(case: &Case, n: &Numbers) -> Option<Finding> {
     let engine = event.signature.class == Class::Engine || speaks_for_itself(case);
     let likely = Confidence::Likely;
     let meaning = meaning(case);
-    let finding = |diagnosis, fixes: &[u8]| Some(Finding::new(diagnosis, likely, fixes, meaning.clone()));
+    let finding =
+        |diagnosis, fixes: &[u8]| Some(Finding::new(diagnosis, likely, fixes, meaning.clone()));
     let mut found = match (case.software, case.stage) {
         ("jax" | "nccl", Stage::Collective | Stage::Capture) => finding(UnknownGpuOom, &[3]),
         (_, Stage::Handle) => finding(UnknownGpuOom, &[3, 4]),
@@ -92,7 +93,8 @@ fn arithmetic(case: &Case, n: &Numbers) -> Vec<String> {
     let get = |slot| case.figures.get(slot);
     let mut lines = Vec::new();
     if let Some((need, have)) = get(Slot::KvNeeded).zip(get(Slot::KvAvailable)) {
-        let context = get(Slot::Context).map(|tokens| format!(" for {tokens} tokens")).unwrap_or_default();
+        let context =
+            get(Slot::Context).map(|tokens| format!(" for {tokens} tokens")).unwrap_or_default();
         lines.push(format!(
             "{} of cache{context} is needed, {} is available: short by {}",
             show(need),
@@ -130,7 +132,9 @@ fn arithmetic(case: &Case, n: &Numbers) -> Vec<String> {
             show(free),
             show(requested - free)
         )),
-        (Some(requested), None) => lines.push(format!("{} was asked for in one buffer", show(requested))),
+        (Some(requested), None) => {
+            lines.push(format!("{} was asked for in one buffer", show(requested)))
+        }
         _ => {}
     }
     if case.stage == Stage::Kv
@@ -139,8 +143,11 @@ fn arithmetic(case: &Case, n: &Numbers) -> Vec<String> {
     {
         lines.push(format!("the context that was asked for is {context} tokens"));
     }
-    if case.stage == Stage::Compute && let Some(batch) = get(Slot::MicroBatch) {
-        let flash = if case.has(Mark::FlashAttentionOff) { ", without flash attention" } else { "" };
+    if case.stage == Stage::Compute
+        && let Some(batch) = get(Slot::MicroBatch)
+    {
+        let flash =
+            if case.has(Mark::FlashAttentionOff) { ", without flash attention" } else { "" };
         lines.push(format!("that buffer grows with the physical batch: {batch} tokens{flash}"));
     }
     lines
@@ -200,7 +207,11 @@ pub(super) fn by_frame(case: &Case, n: &Numbers) -> Option<Finding> {
                 show(requested - free)
             )
         } else {
-            format!("{} was asked for and {} was free, in pieces or not for long", show(requested), show(free))
+            format!(
+                "{} was asked for and {} was free, in pieces or not for long",
+                show(requested),
+                show(free)
+            )
         });
     }
     if let (Some(unallocated), Some(reserved)) = (n.unallocated, n.reserved)
@@ -212,10 +223,15 @@ pub(super) fn by_frame(case: &Case, n: &Numbers) -> Option<Finding> {
         ));
     }
     if case.event().is_some_and(|event| event.signature.id == "torch.nvml") {
-        found.why.insert(0, "this assertion stands for an out-of-memory message that could not be written".into());
+        found.why.insert(
+            0,
+            "this assertion stands for an out-of-memory message that could not be written".into(),
+        );
     }
     if case.has(Mark::NoCaching) {
-        found.why.push("caching is off, so it cannot be fragmentation, and the message has no figures".into());
+        found.why.push(
+            "caching is off, so it cannot be fragmentation, and the message has no figures".into(),
+        );
     }
     Some(found)
 }
@@ -226,17 +242,37 @@ fn step(stage: Stage, training: bool, case: &Case) -> Option<&'static str> {
         Stage::Backward => "it failed in the backward pass: the activations of one step do not fit",
         Stage::Loss => "it failed in the loss: logits of one step do not fit",
         Stage::Attention => "it failed in attention: its scores grow with the square of the length",
-        Stage::Decode => "it failed while latents were decoded: one picture or all frames at once do not fit",
+        Stage::Decode => {
+            "it failed while latents were decoded: one picture or all frames at once do not fit"
+        }
         Stage::Forward => "it failed in a forward pass: the activations of one step do not fit",
         _ if training => "the program was training: the activations of one step do not fit",
         _ if array_library(case.software) => "one array is larger than what is left",
-        _ if case.software == "tensorrt" => "the execution context for the largest shapes does not fit",
+        _ if case.software == "tensorrt" => {
+            "the execution context for the largest shapes does not fit"
+        }
         _ => return None,
     })
 }
 
 fn array_library(software: &str) -> bool {
-    matches!(software, "cupy" | "numba" | "rapids-rmm" | "jax" | "tensorflow" | "paddle" | "mxnet" | "onnxruntime" | "warp" | "opencv" | "pytorch-mps" | "comfyui" | "stable-diffusion-webui" | "ctranslate2")
+    matches!(
+        software,
+        "cupy"
+            | "numba"
+            | "rapids-rmm"
+            | "jax"
+            | "tensorflow"
+            | "paddle"
+            | "mxnet"
+            | "onnxruntime"
+            | "warp"
+            | "opencv"
+            | "pytorch-mps"
+            | "comfyui"
+            | "stable-diffusion-webui"
+            | "ctranslate2"
+    )
 }
 
 /// The host ran out.
@@ -249,7 +285,9 @@ pub(super) fn host(case: &Case) -> Finding {
     let mut finding = Finding::new(Diagnosis::HostRamNotVram, confidence, fixes, meaning);
     let get = |slot| case.figures.get(slot);
     if let Some(wanted) = get(Slot::HostRequested) {
-        let there = get(Slot::HostAvailable).map(|n| format!(", {} was available", show(n))).unwrap_or_default();
+        let there = get(Slot::HostAvailable)
+            .map(|n| format!(", {} was available", show(n)))
+            .unwrap_or_default();
         finding.why.push(format!("{} of host memory was asked for{there}", show(wanted)));
     }
     if let Some(rss) = get(Slot::HostRss) {
@@ -275,9 +313,12 @@ pub(super) fn not_oom(case: &Case) -> Finding {
         if event.is_some_and(|event| event.signature.id == "vllm.profiling") { &[3] } else { &[] };
     let text = match case.outcome {
         Outcome::Recovered => {
-            "memory ran out, the program caught it, and it went on: nothing has to be done".to_owned()
+            "memory ran out, the program caught it, and it went on: nothing has to be done"
+                .to_owned()
         }
-        Outcome::Mention => "the words stand in text about such errors, not in an error of this program".to_owned(),
+        Outcome::Mention => {
+            "the words stand in text about such errors, not in an error of this program".to_owned()
+        }
         Outcome::Nothing => "no message that is known was found".to_owned(),
         _ => meaning.to_owned(),
     };

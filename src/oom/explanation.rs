@@ -147,7 +147,8 @@ impl Explanation {
         let finding = diagnose::diagnose(case, &n);
         let get = |slot| case.figures.get(slot);
         let event = case.event();
-        let harmless = matches!(case.outcome, Outcome::Recovered | Outcome::Mention | Outcome::Nothing);
+        let harmless =
+            matches!(case.outcome, Outcome::Recovered | Outcome::Mention | Outcome::Nothing);
         let advice = advice::advise(case, &n, &finding);
         Self {
             software: case.software,
@@ -176,7 +177,8 @@ impl Explanation {
             kv_needed_bytes: get(Slot::KvNeeded),
             kv_available_bytes: get(Slot::KvAvailable),
             kv_tokens_needed: get(Slot::TokensNeeded).filter(|_| case.stage == Stage::TokenPool),
-            kv_tokens_available: get(Slot::TokensAvailable).filter(|_| case.stage == Stage::TokenPool),
+            kv_tokens_available: get(Slot::TokensAvailable)
+                .filter(|_| case.stage == Stage::TokenPool),
             suggested_max_len: get(Slot::SuggestedLength),
             deficit_bytes: n.deficit().filter(|_| case.outcome == Outcome::Gpu),
             platform: facts::platform(case),
@@ -226,7 +228,8 @@ fn occurrences(case: &Case) -> u64 {
     let Some(event) = case.event() else { return 0 };
     let found = case.events.iter().filter(|other| other.signature.id == event.signature.id).count();
     let anchor = event.signature.anchors.first();
-    let counted = anchor.and_then(|anchor| case.digest.counts.get(anchor)).copied().unwrap_or_default();
+    let counted =
+        anchor.and_then(|anchor| case.digest.counts.get(anchor)).copied().unwrap_or_default();
     (found as u64).max(counted)
 }
 

@@ -7,8 +7,16 @@ use super::lines::Line;
 /// Samples per step, as the last line before the message that says it.
 pub(super) fn batch(lines: &[Line], until: usize) -> Option<u64> {
     const KEYS: [&str; 10] = [
-        "per device = ", "batch_size=", "batch-size ", "batch_size ", "--batch ", "batch=", " bs ", "--bs ",
-        "effective batch ", "batch ",
+        "per device = ",
+        "batch_size=",
+        "batch-size ",
+        "batch_size ",
+        "--batch ",
+        "batch=",
+        " bs ",
+        "--bs ",
+        "effective batch ",
+        "batch ",
     ];
     lines.get(..until)?.iter().rev().find_map(|line| {
         let lower = line.full.to_ascii_lowercase();
@@ -61,7 +69,11 @@ pub(super) fn version(case: &Case) -> Option<String> {
 /// The versions that word the message like this.
 pub(super) fn wording(case: &Case) -> Option<&'static str> {
     let event = case.event()?;
-    let lines = case.digest.lines.get(event.line..=event.last_line + 4).or_else(|| case.digest.lines.get(event.line..))?;
+    let lines = case
+        .digest
+        .lines
+        .get(event.line..=event.last_line + 4)
+        .or_else(|| case.digest.lines.get(event.line..))?;
     let text: String = lines.iter().flat_map(|line| line.full.split_whitespace()).collect();
     let says = |words: &str| {
         let squeezed: String = words.split_whitespace().collect();
@@ -69,8 +81,12 @@ pub(super) fn wording(case: &Case) -> Option<&'static str> {
     };
     Some(match event.signature.id {
         "torch.cuda" | "torch.hip" if says("cached)") => "1.0 to 1.3",
-        "torch.cuda" | "torch.hip" if says("reserved in total") && says("OutOfMemoryError") => "1.13 to 2.0",
-        "torch.cuda" | "torch.hip" if says("reserved in total") && says("max_split_size_mb") => "1.8 to 1.12",
+        "torch.cuda" | "torch.hip" if says("reserved in total") && says("OutOfMemoryError") => {
+            "1.13 to 2.0"
+        }
+        "torch.cuda" | "torch.hip" if says("reserved in total") && says("max_split_size_mb") => {
+            "1.8 to 1.12"
+        }
         "torch.cuda" | "torch.hip" if says("reserved in total") => "1.4 to 1.7",
         "torch.cuda" if says("total capacty") => "2.1",
         "torch.cuda" if says("try setting PYTORCH_ALLOC_CONF") => "2.10",

@@ -26,7 +26,14 @@ static FRAMES: &[(Stage, &[&str])] = &[
     ),
     (
         Stage::Optimizer,
-        &["optimizer.step", "torch/optim/", "torch\\optim\\", "_init_group", "exp_avg", "optim.step("],
+        &[
+            "optimizer.step",
+            "torch/optim/",
+            "torch\\optim\\",
+            "_init_group",
+            "exp_avg",
+            "optim.step(",
+        ],
     ),
     (
         Stage::Decode,

@@ -27,7 +27,11 @@ const SHAPES_MAX: usize = 512;
 const POINTS_MIN: usize = 3;
 
 /// The longest rising series among the lines before `until`; lines of messages are left out.
-pub(super) fn find(lines: &[Line], until: usize, is_message: impl Fn(usize) -> bool) -> Option<Series> {
+pub(super) fn find(
+    lines: &[Line],
+    until: usize,
+    is_message: impl Fn(usize) -> bool,
+) -> Option<Series> {
     let mut shapes: BTreeMap<String, Points> = BTreeMap::new();
     let mut asked_for_memory = false;
     for (number, line) in lines.iter().enumerate().take(until) {
@@ -42,7 +46,8 @@ pub(super) fn find(lines: &[Line], until: usize, is_message: impl Fn(usize) -> b
             figure(body, &lower)
         };
         if lower.contains("memory_allocated") || lower.contains("memory_reserved") {
-            asked_for_memory = lower.contains("2**30") || lower.contains("1024**3") || lower.contains("1e9");
+            asked_for_memory =
+                lower.contains("2**30") || lower.contains("1024**3") || lower.contains("1e9");
         }
         let Some((value, shape)) = reading else { continue };
         if shapes.len() >= SHAPES_MAX && !shapes.contains_key(&shape) {
@@ -65,7 +70,8 @@ fn rises(points: &Points) -> bool {
     let steps = values.len().saturating_sub(1);
     let up = values.windows(2).filter(|pair| matches!(pair, [a, b] if b > a)).count();
     let flat = values.windows(2).filter(|pair| matches!(pair, [a, b] if b == a)).count();
-    let enough = values.len() >= POINTS_MIN && up + flat >= steps.saturating_sub(steps / 5) && up >= 2;
+    let enough =
+        values.len() >= POINTS_MIN && up + flat >= steps.saturating_sub(steps / 5) && up >= 2;
     let much = *last >= first + first / 5;
     let warm_up = values.len() < 5 && points.counters.first().is_some_and(|first| *first <= 2);
     let more_work = points.work.len() >= values.len()
@@ -76,8 +82,18 @@ fn rises(points: &Points) -> bool {
 /// A figure of memory in a line, and the line's shape: its text with every number taken out.
 fn figure(body: &str, lower: &str) -> Option<(u64, String)> {
     const NOT_USE: [&str; 12] = [
-        "shard", "download", "loading", "load ", "capacity", "/s", "file size", "buffer size", "split",
-        "available", "free", "total",
+        "shard",
+        "download",
+        "loading",
+        "load ",
+        "capacity",
+        "/s",
+        "file size",
+        "buffer size",
+        "split",
+        "available",
+        "free",
+        "total",
     ];
     let speaks = ["mem", "alloc", "vram", "gpu", "cuda", "reserved", "arena", "used", "gib", "mib"];
     if NOT_USE.iter().any(|word| lower.contains(word))
@@ -90,7 +106,10 @@ fn figure(body: &str, lower: &str) -> Option<(u64, String)> {
     let mut found = None;
     while at < bytes.len() {
         let starts = bytes.get(at).is_some_and(u8::is_ascii_digit)
-            && !at.checked_sub(1).and_then(|b| bytes.get(b)).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'.');
+            && !at
+                .checked_sub(1)
+                .and_then(|b| bytes.get(b))
+                .is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'.');
         if !starts {
             at += 1;
             continue;
@@ -155,11 +174,14 @@ fn first_integer(body: &str) -> Option<u64> {
 
 /// The amount of work that a line names.
 fn work(lower: &str) -> Option<u64> {
-    ["tokens=", "tokens ", "batch=", "bs=", "batch_size=", "seqlen ", "len=", "frames="].iter().find_map(|key| {
-        let (_, rest) = lower.split_once(key)?;
-        let digits: String = rest.trim_start().chars().take_while(char::is_ascii_digit).collect();
-        digits.parse().ok()
-    })
+    ["tokens=", "tokens ", "batch=", "bs=", "batch_size=", "seqlen ", "len=", "frames="]
+        .iter()
+        .find_map(|key| {
+            let (_, rest) = lower.split_once(key)?;
+            let digits: String =
+                rest.trim_start().chars().take_while(char::is_ascii_digit).collect();
+            digits.parse().ok()
+        })
 }
 
 #[cfg(test)]
@@ -177,15 +199,25 @@ mod tests {
 
     #[test]
     fn equal_work_that_needs_more_every_time_is_growth() {
-        assert_eq!(series("step 100 mem 3.0 GiB\nstep 200 mem 4.0 GiB\nstep 300 mem 5.0 GiB").map(|s| s.len()), Some(3));
+        assert_eq!(
+            series("step 100 mem 3.0 GiB\nstep 200 mem 4.0 GiB\nstep 300 mem 5.0 GiB")
+                .map(|s| s.len()),
+            Some(3)
+        );
         assert!(series("cuda_used_mib=3110 uptime_h=0\ncuda_used_mib=5240 uptime_h=12\ncuda_used_mib=7388 uptime_h=24\ncuda_used_mib=9388 uptime_h=36\ncuda_used_mib=9988 uptime_h=40").is_some());
     }
 
     #[test]
     fn warm_up_loading_and_more_work_are_not() {
         assert_eq!(series("it 0 ok 3.1 GiB\nit 1 ok 3.9 GiB\nit 2 ok 4.5 GiB"), None);
-        assert_eq!(series("loading shard 7 3.0 GiB\nloading shard 8 4.0 GiB\nloading shard 9 5.0 GiB"), None);
-        assert_eq!(series("tokens=100 mem 3.0 GiB\ntokens=200 mem 4.0 GiB\ntokens=300 mem 5.0 GiB"), None);
+        assert_eq!(
+            series("loading shard 7 3.0 GiB\nloading shard 8 4.0 GiB\nloading shard 9 5.0 GiB"),
+            None
+        );
+        assert_eq!(
+            series("tokens=100 mem 3.0 GiB\ntokens=200 mem 4.0 GiB\ntokens=300 mem 5.0 GiB"),
+            None
+        );
         assert_eq!(series("step 5 mem 3.0 GiB\nstep 6 mem 3.0 GiB\nstep 7 mem 3.0 GiB"), None);
     }
 }

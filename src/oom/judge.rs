@@ -132,8 +132,9 @@ impl Case {
 
     /// The first one with figures of its failure; a bare mention only where there is nothing else.
     fn first_fatal(&self, fatal: &[usize]) -> Option<usize> {
-        let strong =
-            |index: &&usize| self.events.get(**index).is_some_and(|e| e.signature.class != Class::Bare);
+        let strong = |index: &&usize| {
+            self.events.get(**index).is_some_and(|e| e.signature.class != Class::Bare)
+        };
         let first = fatal.iter().find(strong).or_else(|| fatal.first()).copied()?;
         let event = self.events.get(first)?;
         let near = |index: &usize| {
@@ -144,11 +145,17 @@ impl Case {
                 let same = e.signature.id == event.signature.id;
                 let sized = !event.figures.is_sized() && e.figures.is_sized();
                 let whole = event.cut && !e.cut && same && e.writer == event.writer;
-                let engine = event.signature.class == Class::Driver && e.signature.class == Class::Engine;
+                let engine =
+                    event.signature.class == Class::Driver && e.signature.class == Class::Engine;
                 (sized && event.signature.class != Class::Engine) || whole || engine
             })
         };
-        fatal.iter().filter(|index| **index > first && near(index)).find(better).copied().or(Some(first))
+        fatal
+            .iter()
+            .filter(|index| **index > first && near(index))
+            .find(better)
+            .copied()
+            .or(Some(first))
     }
 
     /// Text about errors: what a model wrote, documentation, somebody's question.
@@ -190,14 +197,14 @@ impl Case {
     /// Evidence of a shortage of host memory after the last message of a GPU.
     fn host(&self, last_gpu: Option<usize>) -> Option<usize> {
         const GENERIC: [&str; 3] = ["host.memory_error", "host.bad_alloc", "host.errno_12"];
-        let is_host = |event: &Event| event.signature.class == Class::Host && !self.is_speech(event);
+        let is_host =
+            |event: &Event| event.signature.class == Class::Host && !self.is_speech(event);
         let generic = |event: &Event| GENERIC.contains(&event.signature.id);
         match last_gpu.and_then(|index| self.events.get(index)) {
             // A Python MemoryError may wrap the message of a GPU's allocator.
-            Some(gpu) => self
-                .events
-                .iter()
-                .position(|e| is_host(e) && !generic(e) && e.line > gpu.last_line),
+            Some(gpu) => {
+                self.events.iter().position(|e| is_host(e) && !generic(e) && e.line > gpu.last_line)
+            }
             None => self
                 .events
                 .iter()
@@ -209,12 +216,15 @@ impl Case {
     /// A fault before a message without figures, which then is only its consequence.
     fn cause_of(&self, gpu: usize) -> Option<usize> {
         let event = self.events.get(gpu)?;
-        if event.figures.is_sized() || !matches!(event.signature.class, Class::Driver | Class::Bare) {
+        if event.figures.is_sized() || !matches!(event.signature.class, Class::Driver | Class::Bare)
+        {
             return None;
         }
-        let library = ["other.library", "other.shared_object", "other.driver_old", "other.driver_too_old"];
+        let library =
+            ["other.library", "other.shared_object", "other.driver_old", "other.driver_too_old"];
         self.events.iter().position(|cause| {
-            let fits = event.signature.stage == Stage::Handle || !library.contains(&cause.signature.id);
+            let fits =
+                event.signature.stage == Stage::Handle || !library.contains(&cause.signature.id);
             cause.signature.class == Class::Cause && cause.line <= event.line && fits
         })
     }
@@ -229,9 +239,11 @@ impl Case {
         }
         let gpu = match self.outcome {
             Outcome::Gpu => Some(event.clone()),
-            Outcome::Host => {
-                self.events.iter().find(|e| e.signature.class.is_gpu() && e.figures.is_sized()).cloned()
-            }
+            Outcome::Host => self
+                .events
+                .iter()
+                .find(|e| e.signature.class.is_gpu() && e.figures.is_sized())
+                .cloned(),
             _ => None,
         };
         if self.outcome == Outcome::Recovered {

@@ -59,7 +59,12 @@ pub(super) fn ledger(case: &Case, n: &Numbers) -> Option<Ledger> {
     }
     add("other_allocations", "other allocations", case.figures.get(Slot::OtherAllocations), true);
     if n.allocated.is_none() && n.this_process.is_none() && case.software != "vllm" {
-        add("weights", "weights", case.figures.get(Slot::Weights).filter(|_| n.total.is_none()), true);
+        add(
+            "weights",
+            "weights",
+            case.figures.get(Slot::Weights).filter(|_| n.total.is_none()),
+            true,
+        );
     }
     for other in n.others.iter().filter(|other| !other.self_likely) {
         let name = other.name.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();
@@ -71,7 +76,12 @@ pub(super) fn ledger(case: &Case, n: &Numbers) -> Option<Ledger> {
         });
     }
     if let Some(free) = n.free {
-        entries.push(Entry { key: "free", label: "free".to_owned(), bytes: Some(free), printed: true });
+        entries.push(Entry {
+            key: "free",
+            label: "free".to_owned(),
+            bytes: Some(free),
+            printed: true,
+        });
     }
     if entries.is_empty() || (entries.len() < 2 && n.total.is_none()) {
         return None;
@@ -90,7 +100,12 @@ pub(super) fn ledger(case: &Case, n: &Numbers) -> Option<Ledger> {
                 "not told by the message"
             };
             let at = entries.iter().position(|entry| entry.key == "free").unwrap_or(entries.len());
-            let entry = Entry { key: "not_told", label: label.to_owned(), bytes: Some(missing), printed: false };
+            let entry = Entry {
+                key: "not_told",
+                label: label.to_owned(),
+                bytes: Some(missing),
+                printed: false,
+            };
             entries.insert(at, entry);
             sum += missing;
         }

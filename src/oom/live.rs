@@ -47,7 +47,8 @@ impl Explanation {
     /// Adds what the machine shows, where it has the GPU or a process of the message.
     pub fn join(&mut self, view: &View) {
         let named = |holder: &Holder| self.other_processes.iter().any(|o| o.pid == holder.pid.0);
-        let by_process = view.holders.iter().find(|holder| named(holder)).map(|holder| holder.index);
+        let by_process =
+            view.holders.iter().find(|holder| named(holder)).map(|holder| holder.index);
         let by_capacity = || {
             let total = self.total_bytes?;
             let mut same = view.gpus.iter().filter(|gpu| {

@@ -17,6 +17,7 @@ mod events;
 mod explanation;
 mod facts;
 mod figures;
+pub mod fixes;
 mod frames;
 mod growth;
 mod judge;
@@ -36,8 +37,8 @@ pub use advice::{Advice, Saves, TITLES};
 pub use diagnose::{Confidence, Diagnosis};
 pub use explanation::{Explanation, OtherProcess, Quote};
 pub use ledger::{Entry, Ledger};
-pub use text::report;
 pub use live::{Live, LiveHolder};
+pub use text::report;
 
 /// Reads a log piece by piece and explains it at its end. Memory is bounded whatever the log's
 /// size, and the work grows with it in proportion.

@@ -103,7 +103,8 @@ impl Numbers {
         let (Some(total), Some(free)) = (self.total, self.free) else { return };
         let used = total.saturating_sub(free);
         let id = case.event().map_or("", |event| event.signature.id);
-        let first_generation = id.starts_with("torch.") && case.figures.get(Slot::Reserved).is_some();
+        let first_generation =
+            id.starts_with("torch.") && case.figures.get(Slot::Reserved).is_some();
         let nothing_yet = matches!(case.software, "vllm" | "ollama" | "llama.cpp")
             && self.allocated.is_none()
             && self.this_process.is_none();
@@ -150,9 +151,8 @@ impl Numbers {
     /// Neighbouring numbers of the same size: ranks of one job on one device.
     pub(super) fn siblings(&self) -> bool {
         let (Some(this), others) = (self.this_process, &self.others) else { return false };
-        let alike = |other: &&Other| {
-            other.bytes.is_some_and(|bytes| bytes.abs_diff(this) <= this / 8)
-        };
+        let alike =
+            |other: &&Other| other.bytes.is_some_and(|bytes| bytes.abs_diff(this) <= this / 8);
         let pids: Vec<u32> = others.iter().filter(alike).map(|other| other.pid).collect();
         let near = pids.iter().max().zip(pids.iter().min());
         pids.len() >= 2 && near.is_some_and(|(max, min)| (max - min) as usize <= pids.len() + 8)

@@ -145,7 +145,9 @@ fn run(tokens: &[Token], stream: &Stream, start: usize, found: &mut Match) -> Fl
     while let [token, rest @ ..] = tokens {
         let flow = match token {
             // The text ends where the message goes on.
-            Token::Literal(_) | Token::Field(..) if at > start && at >= stream.text.len() => Flow::Cut,
+            Token::Literal(_) | Token::Field(..) if at > start && at >= stream.text.len() => {
+                Flow::Cut
+            }
             Token::Literal(literal) => self::literal(literal, stream, at),
             Token::Field(slot, kind) => figure(*slot, *kind, rest.first(), stream, at, found),
             Token::Skip => skip(rest.first(), stream, at),
@@ -273,8 +275,10 @@ mod tests {
 
     #[test]
     fn groups_repeat_and_may_be_missing() {
-        let pattern = Pattern::new("free.⟦Process <pid:int> has <pidbytes:size> in use.⟧*⟦Of <alloc:size>⟧");
-        let text = "free. Process 4 has 1.00 MiB in use. Process 5 has 2.00 MiB in use. Of 3.00 MiB";
+        let pattern =
+            Pattern::new("free.⟦Process <pid:int> has <pidbytes:size> in use.⟧*⟦Of <alloc:size>⟧");
+        let text =
+            "free. Process 4 has 1.00 MiB in use. Process 5 has 2.00 MiB in use. Of 3.00 MiB";
         let found = pattern.matches(&stream(text), 0).unwrap_or_default();
         assert_eq!(found.fields.len(), 5);
         assert!(!found.cut);

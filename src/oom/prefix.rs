@@ -115,7 +115,8 @@ fn bracketed(text: &str) -> Option<&str> {
     let seconds = mark.trim_start();
     let uptime = seconds.contains('.') && seconds.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let position = mark.rsplit_once(':').is_some_and(|(file, line)| {
-        file.rsplit_once('.').is_some_and(|(_, ending)| matches!(ending, "py" | "cpp" | "cc" | "cu"))
+        file.rsplit_once('.')
+            .is_some_and(|(_, ending)| matches!(ending, "py" | "cpp" | "cc" | "cu"))
             && line.bytes().all(|b| b.is_ascii_digit())
     });
     let dated = is_date(word) || is_clock(word) || is_date(word.get(..10).unwrap_or_default());
@@ -160,9 +161,8 @@ fn ggml_clock(text: &str) -> Option<&str> {
 
 /// `ERROR `, `[W] `, `| INFO | `.
 fn level(text: &str) -> Option<&str> {
-    const LEVELS: [&str; 9] = [
-        "INFO ", "WARN ", "WARNING ", "ERROR ", "DEBUG ", "CRITICAL ", "FATAL ", "| ", "- ",
-    ];
+    const LEVELS: [&str; 9] =
+        ["INFO ", "WARN ", "WARNING ", "ERROR ", "DEBUG ", "CRITICAL ", "FATAL ", "| ", "- "];
     LEVELS.iter().find_map(|level| text.strip_prefix(level))
 }
 
@@ -178,7 +178,10 @@ fn is_date(word: &str) -> bool {
 /// `09-28`, as vLLM writes it.
 fn is_short_date(word: &str) -> bool {
     word.len() == 5
-        && word.bytes().enumerate().all(|(at, b)| if at == 2 { b == b'-' } else { b.is_ascii_digit() })
+        && word
+            .bytes()
+            .enumerate()
+            .all(|(at, b)| if at == 2 { b == b'-' } else { b.is_ascii_digit() })
 }
 
 /// `11:20:31`, with fractions and a zone.
@@ -206,7 +209,11 @@ mod tests {
         for (line, writer, rest) in [
             ("[rank2]: Traceback", "rank2", " Traceback"),
             ("worker-2  | 2024-02-19T21:44:31.077Z ERROR failed", "worker-2", "failed"),
-            ("(EngineCore_DP0 pid=1) ERROR 09-28 15:47:24 [core.py:718] Val", "EngineCore_DP0 pid=1", " Val"),
+            (
+                "(EngineCore_DP0 pid=1) ERROR 09-28 15:47:24 [core.py:718] Val",
+                "EngineCore_DP0 pid=1",
+                " Val",
+            ),
             ("Mar 02 11:20:31 rook ollama[911]: time=x", "ollama[911]", " time=x"),
             ("0.02.411.311 E alloc_tensor_range: f", "", "alloc_tensor_range: f"),
             ("> > quoted", "", "quoted"),

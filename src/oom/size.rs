@@ -53,11 +53,8 @@ pub(super) fn read(text: &[u8], decimal: bool) -> Option<(Size, usize)> {
     let factor = base.pow(power);
     let scale = 10_u128.pow(decimals);
     let bytes = (mantissa.checked_mul(factor)? + scale / 2) / scale;
-    let size = if bytes >= SENTINEL {
-        Size::NoValue
-    } else {
-        Size::Bytes(u64::try_from(bytes).ok()?)
-    };
+    let size =
+        if bytes >= SENTINEL { Size::NoValue } else { Size::Bytes(u64::try_from(bytes).ok()?) };
     Some((size, at + unit))
 }
 

@@ -24,10 +24,41 @@ pub(super) struct Tables {
 
 /// Programs that show a desktop or belong to one.
 static DESKTOP: &[&str] = &[
-    "xorg", "xwayland", "gnome-shell", "kwin", "plasmashell", "mutter", "sway", "hyprland", "weston",
-    "firefox", "chrome", "chromium", "brave", "msedge", "opera", "discord", "slack", "steam", "code",
-    "electron", "obs", "explorer.exe", "dwm.exe", "spotify", "teams", "zoom", "thunderbird", "vlc",
-    "mpv", "wallpaper", "signal-desktop", "telegram", "compiz", "cinnamon", "xfwm4",
+    "xorg",
+    "xwayland",
+    "gnome-shell",
+    "kwin",
+    "plasmashell",
+    "mutter",
+    "sway",
+    "hyprland",
+    "weston",
+    "firefox",
+    "chrome",
+    "chromium",
+    "brave",
+    "msedge",
+    "opera",
+    "discord",
+    "slack",
+    "steam",
+    "code",
+    "electron",
+    "obs",
+    "explorer.exe",
+    "dwm.exe",
+    "spotify",
+    "teams",
+    "zoom",
+    "thunderbird",
+    "vlc",
+    "mpv",
+    "wallpaper",
+    "signal-desktop",
+    "telegram",
+    "compiz",
+    "cinnamon",
+    "xfwm4",
 ];
 
 /// Whether a program belongs to the desktop.
@@ -44,7 +75,10 @@ pub(super) fn read(lines: &[Line], from: usize) -> Tables {
     for line in lines.iter().skip(from).filter(|line| line.full.len() < 512) {
         let text = line.full.as_str();
         let lower = text.to_ascii_lowercase();
-        if lower.contains("--query-") || lower.contains("memory.total [") || lower.contains("memory.free [") {
+        if lower.contains("--query-")
+            || lower.contains("memory.total [")
+            || lower.contains("memory.free [")
+        {
             header.clone_from(&lower);
             continue;
         }
@@ -100,7 +134,8 @@ fn ps_row(text: &str) -> Option<(u32, String)> {
     let first = words.next()?;
     if let Ok(pid) = first.parse() {
         let name = words.next()?;
-        let plain = words.next().is_none() && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
+        let plain = words.next().is_none()
+            && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
         return plain.then(|| (pid, name.to_owned()));
     }
     let pid = words.next()?.parse().ok()?;
@@ -119,13 +154,17 @@ fn capacity(text: &str, lower: &str, header: &str, tables: &mut Tables) {
         return;
     }
     let columns: Vec<&str> = match header.split_once("memory.") {
-        Some(_) => header.split(',').map(str::trim).filter(|column| column.contains("memory.")).collect(),
+        Some(_) => {
+            header.split(',').map(str::trim).filter(|column| column.contains("memory.")).collect()
+        }
         None => Vec::new(),
     };
     if !columns.is_empty() && !sizes.is_empty() {
         for (column, value) in columns.iter().zip(&sizes) {
             match () {
-                () if column.contains("memory.total") => tables.total = tables.total.or(Some(*value)),
+                () if column.contains("memory.total") => {
+                    tables.total = tables.total.or(Some(*value))
+                }
                 () if column.contains("memory.free") => tables.free = tables.free.or(Some(*value)),
                 () => {}
             }
@@ -134,7 +173,9 @@ fn capacity(text: &str, lower: &str, header: &str, tables: &mut Tables) {
     }
     let gpu = lower.contains("gpu") || lower.trim_start().starts_with('|');
     match sizes.as_slice() {
-        [used, total, ..] if gpu && text.contains('/') && used <= total && tables.total.is_none() => {
+        [used, total, ..]
+            if gpu && text.contains('/') && used <= total && tables.total.is_none() =>
+        {
             tables.total = Some(*total);
             tables.free = Some(total - used);
             tables.device = tables.device.or_else(|| device(lower));

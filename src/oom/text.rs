@@ -26,8 +26,17 @@ pub fn report(answer: &Explanation) -> String {
     if let Some(quote) = &answer.decisive {
         paragraph(&mut out, "  > ", "    ", &shorten(&quote.text, 300));
     }
-    if let Some(first) = answer.first.as_ref().filter(|first| Some(first.offset) != answer.decisive.as_ref().map(|d| d.offset)) {
-        paragraph(&mut out, "  before it, at byte ", "    ", &format!("{}: {}", first.offset, shorten(&first.text, 120)));
+    if let Some(first) = answer
+        .first
+        .as_ref()
+        .filter(|first| Some(first.offset) != answer.decisive.as_ref().map(|d| d.offset))
+    {
+        paragraph(
+            &mut out,
+            "  before it, at byte ",
+            "    ",
+            &format!("{}: {}", first.offset, shorten(&first.text, 120)),
+        );
     }
     if answer.incomplete {
         paragraph(
@@ -55,7 +64,10 @@ pub fn report(answer: &Explanation) -> String {
         }
     }
     if let Some(fix) = answer.fixes.first() {
-        let _ = writeln!(out, "\nMore about a fix, with the lines for other programs: vramlens fixes {fix}");
+        let _ = writeln!(
+            out,
+            "\nMore about a fix, with the lines for other programs: vramlens fixes {fix}"
+        );
     }
     out
 }
@@ -64,8 +76,12 @@ fn headline(answer: &Explanation, out: &mut String) {
     let what = match answer.diagnosis {
         Diagnosis::NotOom if answer.software == "none" => "No shortage of memory".to_owned(),
         Diagnosis::NotOom => format!("No shortage of GPU memory: {}", product(answer.software)),
-        Diagnosis::HostRamNotVram if answer.software == "none" => "Host memory ran out, not VRAM".to_owned(),
-        Diagnosis::HostRamNotVram => format!("Host memory ran out, not VRAM: {}", product(answer.software)),
+        Diagnosis::HostRamNotVram if answer.software == "none" => {
+            "Host memory ran out, not VRAM".to_owned()
+        }
+        Diagnosis::HostRamNotVram => {
+            format!("Host memory ran out, not VRAM: {}", product(answer.software))
+        }
         _ => format!("GPU memory ran out: {}", product(answer.software)),
     };
     let version = match (&answer.version, answer.wording) {
@@ -130,7 +146,8 @@ fn table(ledger: &Ledger, out: &mut String) {
         let _ = writeln!(out, "{}", line.trim_end());
     }
     let _ = writeln!(out, "{:<LABEL$}{:>9}{:>7}", "", "-------", "-----");
-    let label = if ledger.total_bytes.is_some() { "  device" } else { "  as far as the message tells" };
+    let label =
+        if ledger.total_bytes.is_some() { "  device" } else { "  as far as the message tells" };
     let sum = ledger.total_bytes.unwrap_or(ledger.sum_bytes);
     let _ = writeln!(out, "{label:<LABEL$}{:>9}{:>7}", figure(sum), "100.0");
     if ledger.over_bytes > 64 << 20 {
@@ -176,11 +193,16 @@ fn machine(live: &Live, out: &mut String) {
         let bytes = holder.bytes.map_or_else(|| "?".to_owned(), show);
         let mark = if holder.leftover { "leftover" } else { "" };
         let named = if holder.named { "named above" } else { "" };
-        let line = format!("  {:>8} {bytes:>11} {mark:<8} {named:<11} {}", holder.pid.0, holder.command);
+        let line =
+            format!("  {:>8} {bytes:>11} {mark:<8} {named:<11} {}", holder.pid.0, holder.command);
         let _ = writeln!(out, "{}", fit(&line, WIDTH).trim_end());
     }
     if live.reclaimable_bytes > 0 {
-        let _ = writeln!(out, "  vramlens kill --zombies would give {} back", show(live.reclaimable_bytes));
+        let _ = writeln!(
+            out,
+            "  vramlens kill --zombies would give {} back",
+            show(live.reclaimable_bytes)
+        );
     }
 }
 
@@ -207,7 +229,8 @@ fn fix(number: usize, advice: &Advice, out: &mut String) {
     };
     let which = if advice.fix > 0 { format!("fix {}", advice.fix) } else { String::new() };
     let lead = format!("  {number}. {}", advice.title);
-    let right = [saves, which].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("   ");
+    let right =
+        [saves, which].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("   ");
     let gap = WIDTH.saturating_sub(lead.width() + right.width()).max(2);
     let _ = writeln!(out, "{}", format!("{lead}{}{right}", " ".repeat(gap)).trim_end());
     paragraph(out, "       ", "         ", &advice.line);
@@ -337,7 +360,12 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_the_page() {
         let mut out = String::new();
-        paragraph(&mut out, "  - ", "    ", &format!("{} 宽宽宽 {}", "x".repeat(200), "a b c ".repeat(40)));
+        paragraph(
+            &mut out,
+            "  - ",
+            "    ",
+            &format!("{} 宽宽宽 {}", "x".repeat(200), "a b c ".repeat(40)),
+        );
         assert!(out.lines().all(|line| line.width() <= WIDTH), "{out}");
         assert!(out.contains(&"x".repeat(70)));
         assert_eq!(fit("宽宽宽", 4).width(), 4);

@@ -16,7 +16,11 @@ pub(super) fn saves(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> Opt
     match fix {
         1 => {
             let cache = get(Slot::KvNeeded)
-                .or_else(|| (case.stage == Stage::Kv && case.software != "vllm").then_some(n.requested).flatten())
+                .or_else(|| {
+                    (case.stage == Stage::Kv && case.software != "vllm")
+                        .then_some(n.requested)
+                        .flatten()
+                })
                 .or(get(Slot::KvBytes))?;
             match get(Slot::KvAvailable) {
                 Some(have) => Some((cache.saturating_sub(have), Saves::Exact)),
@@ -32,13 +36,20 @@ pub(super) fn saves(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> Opt
             get(Slot::Parameters).map(|parameters| (parameters.saturating_mul(6), Saves::About))
         }
         2 => {
-            let weights = get(Slot::Weights).or(if case.stage == Stage::Weights { n.allocated } else { None })?;
+            let weights = get(Slot::Weights).or(if case.stage == Stage::Weights {
+                n.allocated
+            } else {
+                None
+            })?;
             Some(((weights as f64 * FOUR_BIT_SAVES) as u64, Saves::About))
         }
         3 if n.held_by_others > 0 => Some((n.held_by_others, Saves::AtMost)),
-        6 if finding.diagnosis == Diagnosis::Fragmentation => n.unallocated.map(|bytes| (bytes, Saves::AtMost)),
+        6 if finding.diagnosis == Diagnosis::Fragmentation => {
+            n.unallocated.map(|bytes| (bytes, Saves::AtMost))
+        }
         8 => {
-            let desktop: u64 = n.others.iter().filter(|other| other.desktop).filter_map(|other| other.bytes).sum();
+            let desktop: u64 =
+                n.others.iter().filter(|other| other.desktop).filter_map(|other| other.bytes).sum();
             (desktop > 0).then_some((desktop, Saves::AtMost))
         }
         _ => None,
@@ -110,7 +121,8 @@ fn fitting_context(case: &Case) -> Option<u64> {
     if let Some(tokens) = get(Slot::TokensAvailable).filter(|_| case.stage == Stage::Kv) {
         return Some(tokens / 16 * 16).filter(|tokens| *tokens > 0);
     }
-    let (need, have, context) = (get(Slot::KvNeeded)?, get(Slot::KvAvailable)?, get(Slot::Context)?);
+    let (need, have, context) =
+        (get(Slot::KvNeeded)?, get(Slot::KvAvailable)?, get(Slot::Context)?);
     let tokens = u128::from(context) * u128::from(have) / u128::from(need.max(1));
     u64::try_from(tokens / 16 * 16).ok().filter(|tokens| *tokens > 0)
 }

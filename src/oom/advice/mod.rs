@@ -65,7 +65,9 @@ fn title(fix: u8, case: &Case, finding: &Finding) -> &'static str {
         (6, Diagnosis::LeakOrGrowth) => "Drop the references that keep memory",
         (6, Diagnosis::UnknownGpuOom) => "Lift the other limit",
         (6, Diagnosis::Fragmentation) => "Undo fragmentation",
-        (2, _) if case.stage == Stage::Optimizer => "Smaller optimizer state, or LoRA on 4-bit weights",
+        (2, _) if case.stage == Stage::Optimizer => {
+            "Smaller optimizer state, or LoRA on 4-bit weights"
+        }
         (2, _) if case.software == "sglang" => "A larger share for the server, or 4-bit weights",
         (3, _) if matches!(case.stage, Stage::Collective) => "Give the pool a smaller share",
         (1, _) if case.stage == Stage::Capture => "Give the cache a smaller share",
@@ -145,7 +147,8 @@ fn beyond(case: &Case, finding: &Finding) -> Option<Advice> {
     let id = event.signature.id;
     if finding.diagnosis == Diagnosis::HostRamNotVram {
         return match id {
-            "host.loader_bus" | "host.loader_shm" | "host.shm_full" | "nccl.shm" | "nccl.shm_segment" => make(
+            "host.loader_bus" | "host.loader_shm" | "host.shm_full" | "nccl.shm"
+            | "nccl.shm_segment" => make(
                 "Give the container more shared memory",
                 "docker run --shm-size=8g ...   (or --ipc=host; fewer num_workers)",
                 "none",
@@ -163,9 +166,11 @@ fn beyond(case: &Case, finding: &Finding) -> Option<Advice> {
             "host.slurm" | "host.slurm_dash" | "host.slurm_state" => {
                 make("Ask for more host memory", "#SBATCH --mem=128G", "host RAM")
             }
-            "host.loader_killed" | "host.loader_exit" => {
-                make("Fewer or lighter data workers", "DataLoader(..., num_workers=2)", "slower loading")
-            }
+            "host.loader_killed" | "host.loader_exit" => make(
+                "Fewer or lighter data workers",
+                "DataLoader(..., num_workers=2)",
+                "slower loading",
+            ),
             _ if case.software == "ollama" => None,
             _ => make(
                 "Need less host RAM, or have more",
@@ -180,13 +185,21 @@ fn beyond(case: &Case, finding: &Finding) -> Option<Advice> {
             "CUDA_LAUNCH_BLOCKING=1 python ...   (labels < num_classes? token ids < vocabulary?)",
             "a slower run",
         ),
-        "vllm.profiling" => make("Start it again", "vllm serve ...   when nobody else starts or stops on the device", "none"),
-        "other.disk" => make("Free the disk", "df -h; du -xh --max-depth=2 | sort -h | tail", "none"),
-        "other.library" | "other.shared_object" | "other.driver_old" | "other.driver_too_old" => make(
-            "Make driver and libraries match",
-            "nvidia-smi; python -c 'import torch; print(torch.version.cuda)'   then update the driver",
+        "vllm.profiling" => make(
+            "Start it again",
+            "vllm serve ...   when nobody else starts or stops on the device",
             "none",
         ),
+        "other.disk" => {
+            make("Free the disk", "df -h; du -xh --max-depth=2 | sort -h | tail", "none")
+        }
+        "other.library" | "other.shared_object" | "other.driver_old" | "other.driver_too_old" => {
+            make(
+                "Make driver and libraries match",
+                "nvidia-smi; python -c 'import torch; print(torch.version.cuda)'   then update the driver",
+                "none",
+            )
+        }
         "triton.resources" => make(
             "Make the kernel's blocks smaller",
             "smaller BLOCK_* sizes or num_stages in the kernel's configuration",

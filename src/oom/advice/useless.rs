@@ -13,7 +13,9 @@ pub(in crate::oom) fn useless(case: &Case, n: &Numbers, finding: &Finding) -> Ve
     let mut lines = Vec::new();
     if case.outcome != Outcome::Gpu {
         if finding.diagnosis == Diagnosis::HostRamNotVram {
-            lines.push("A smaller batch, 4-bit weights or a larger GPU: the GPU was not full.".to_owned());
+            lines.push(
+                "A smaller batch, 4-bit weights or a larger GPU: the GPU was not full.".to_owned(),
+            );
         }
         return lines;
     }

@@ -165,6 +165,7 @@ mod tests {
     #[test]
     fn every_row_can_be_found() {
         let mut ids = BTreeSet::new();
+        let mut untold = Vec::new();
         for row in all() {
             assert!(ids.insert(row.id), "{} twice", row.id);
             assert!(Pattern::new(row.pattern).head().len() >= 6, "{}: too short a head", row.id);
@@ -172,7 +173,10 @@ mod tests {
             let text = row.pattern.replace(['⟦', '⟧'], " ").to_lowercase();
             let anchor = row.anchors[0].to_lowercase();
             let told = anchor.split_whitespace().all(|word| text.contains(word));
-            assert!(told, "{}: the first anchor is not in its text", row.id);
+            if !told {
+                untold.push(row.id);
+            }
         }
+        assert!(untold.is_empty(), "the first anchor is not in the text of {untold:?}");
     }
 }

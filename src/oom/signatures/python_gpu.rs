@@ -80,7 +80,7 @@ pub(super) static TABLE: &[Signature] = &[
         "triton",
         Other,
         Unknown,
-        ["OutOfResources", "out of resource:"],
+        ["out of resource:", "OutOfResources"],
         "out of resource: … Hardware limit",
         "a Triton kernel wants more on-chip memory per block than the GPU has; VRAM has nothing to do with it"
     ),
