@@ -1,5 +1,8 @@
 //! One file per command.
 
+pub mod explain;
+pub mod fit;
+pub mod fixes;
 pub mod look;
 pub mod record;
 pub mod top;
