@@ -205,10 +205,10 @@ impl Sizes<'_> {
             let scores = self.counts.full_seen.saturating_mul(s.heads);
             let rest = self.mla_values().unwrap_or_else(|| {
                 let queries = self.queries().saturating_mul(if s.gated { 3 } else { 2 });
-                let kv = s.layers.iter().map(|l| l.k.saturating_add(l.v)).max().unwrap_or(0);
-                e2.saturating_add(queries).saturating_add(kv)
+                e2.saturating_add(queries)
             });
-            return self.floats(scores.saturating_add(rest)).saturating_add(self.mask(4));
+            let scratch = self.floats(scores.saturating_add(rest)).saturating_add(self.mask(4));
+            return scratch.saturating_add(self.value_index());
         }
         if s.mla.is_some() {
             return 0;
@@ -217,6 +217,16 @@ impl Sizes<'_> {
         let cast = if self.settings.era == Era::AllLogits { self.mask(4) } else { 0 };
         let scratch = self.floats(e2.saturating_add(queries)).saturating_add(self.mask(2));
         scratch.saturating_add(cast).saturating_add(self.expanded())
+    }
+
+    /// Without flash attention values are stored transposed, by an index of 8 bytes each.
+    fn value_index(&self) -> u64 {
+        let widest = |kind: Cells| {
+            let layers = self.shape.layers.iter().filter(|l| l.cells == kind);
+            layers.map(|l| l.v).max().unwrap_or(0)
+        };
+        let values = widest(Cells::Full).saturating_add(widest(Cells::Window));
+        if self.settings.flash { 0 } else { self.floats(values.saturating_mul(2)) }
     }
 
     /// A quantised cache is expanded to 16 bits a layer at a time.
@@ -235,7 +245,9 @@ impl Sizes<'_> {
 
     fn output(&self) -> u64 {
         let s = self.shape;
-        let two = self.settings.era == Era::IkLlama
+        // A norm after the feed-forward part lets go of the residual.
+        let post_norm = s.arch.starts_with("gemma") || s.arch == "glm4";
+        let two = self.settings.era == Era::IkLlama && !post_norm
             || s.recurrent_layers() > 0
             || s.arch == "gpt-oss";
         let widths = s.vocab.saturating_add(s.embd.saturating_mul(if two { 2 } else { 1 }));
@@ -315,5 +327,5 @@ pub fn on_host(
         return layer.max(sizes.attention()).saturating_add(input);
     }
     let inputs = if settings.era == Era::Limited { input.saturating_mul(2) } else { input };
-    inputs.saturating_add(sizes.input_mask())
+    inputs.saturating_add(sizes.input_mask()).saturating_add(sizes.value_index())
 }

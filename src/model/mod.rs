@@ -12,6 +12,7 @@
 //! Only headers are read, and no length in them is trusted. What follows from them is pure
 //! integer arithmetic.
 
+pub mod best;
 pub mod compute;
 pub mod diffusion;
 mod error;
@@ -21,12 +22,17 @@ pub mod ggml;
 pub mod gguf;
 pub mod kv;
 mod load;
+pub mod need;
+pub mod overhead;
 pub mod plan;
 pub mod quant;
 mod read;
 pub mod safetensors;
+pub mod savings;
 pub mod shape;
 pub mod template;
+pub mod torch;
+pub mod training;
 pub mod weights;
 
 pub use error::ModelError;
