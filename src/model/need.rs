@@ -13,6 +13,9 @@ const MIB: u64 = 1 << 20;
 /// Error of the scratch in thousandths where the architecture is known, and where it is not, as
 /// measured on llama.cpp's own figures (95 of 100 are within it).
 const COMPUTE_BAND: (u64, u64) = (50, 150);
+/// Weights that are counted from a configuration miss biases and the like: thousandths.
+const COUNTED_BAND: u64 = 10;
+const COUNTED: &str = "counted from config.json";
 /// Room that is left besides: the run-time pool grows with long prompts.
 const LEAST_MARGIN: u64 = 64 * MIB;
 
@@ -155,9 +158,11 @@ pub fn weights_line(model: &Model, bytes: u64) -> Line {
         };
         return Line::exact("weights", LABEL, bytes, note);
     }
-    let note = match model.format {
-        Format::Size => "a typical model of this size".to_owned(),
-        _ => "counted from config.json".to_owned(),
+    let (note, band) = match model.format {
+        Format::Size => ("a typical model of this size", QUANT_BAND),
+        Format::Config if model.shape.recurrent_layers() > 0 => (COUNTED, 10 * COUNTED_BAND),
+        Format::Config => (COUNTED, COUNTED_BAND),
+        _ => ("converted from this file", QUANT_BAND),
     };
-    Line::band("weights", LABEL, bytes, QUANT_BAND, note)
+    Line::band("weights", LABEL, bytes, band, note.to_owned())
 }

@@ -42,7 +42,7 @@ pub const TORCH_QUANTS: [Quant; 4] = [
     q("bf16", 16_000, 16_000, 16_000),
     q("fp8 / int8", 8000, 16_000, 16_000),
     q("4-bit (AWQ, GPTQ)", 4160, 16_000, 16_000),
-    q("4-bit (nf4, double)", 4127, 16_000, 16_000),
+    q("4-bit (nf4)", 4127, 16_000, 16_000),
 ];
 
 /// How far such a size may be from a real file, in thousandths: mixtures differ by maker and by

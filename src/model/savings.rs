@@ -118,7 +118,7 @@ impl Running<'_> {
 
 /// 4-bit weights on load (NF4, doubly quantised): layers only, embeddings and output stay.
 pub fn four_bit_on_load(weights: &Weights) -> Freed {
-    let Some(quant) = named("4-bit (nf4, double)") else { return Freed::default() };
+    let Some(quant) = named("4-bit (nf4)") else { return Freed::default() };
     let after = quant.weights(weights).file_bytes();
     Freed::band(weights.file_bytes().saturating_sub(after), 10)
 }

@@ -236,6 +236,12 @@ pub(super) fn spare(free: Bytes, need: u64) -> i64 {
     clamp(free.0).saturating_sub(clamp(need))
 }
 
+/// The GPU that tables and lines are for: the one with the most room.
+pub(super) fn reference(cards: &[FitGpu]) -> Option<&FitGpu> {
+    // The first of equals.
+    cards.iter().rev().max_by_key(|gpu| (gpu.free.get(), gpu.total))
+}
+
 /// A GPU as a row's head.
 pub(super) fn label(gpu: &FitGpu) -> String {
     gpu.index.map_or_else(|| "card".to_owned(), |index| format!("GPU {index}"))

@@ -4,7 +4,7 @@ use anyhow::{Context as _, bail};
 
 use super::answer::{
     About, Answer, Cell, Fits, Row, Step, Table, Verdict, about, fits, fits_now, label, moments,
-    overhead, spare,
+    overhead, reference, spare,
 };
 use super::show::{grouped, parameters, shell_word, size};
 use super::{FitGpu, FitOptions};
@@ -51,7 +51,7 @@ pub(super) fn answer(
     let model = quantised(given, options)?;
     let settings = settings(&model, options)?;
     let placement = place(&model.shape, &model.weights, &settings);
-    let cuda = overhead(options, cards.first());
+    let cuda = overhead(options, reference(cards));
     let need = lines_of(&model, &placement, &settings, &cuda);
     let margin = options.margin.map_or_else(|| need.margin(), |m| m.0);
     let case = Case { model: &model, options, cards, settings, placement, need, margin };
@@ -303,11 +303,11 @@ impl Case<'_> {
             rows.push(self.row(&own, true, &given.weights, &contexts));
             rows.sort_by_key(|row| std::cmp::Reverse(row.weights_bytes));
         }
-        Table { gpu: self.cards.first().map(label), contexts, rows }
+        Table { gpu: reference(self.cards).map(label), contexts, rows }
     }
 
     fn row(&self, name: &str, this_file: bool, weights: &Weights, contexts: &[u64]) -> Row {
-        let gpu = self.cards.first();
+        let gpu = reference(self.cards);
         let cuda = overhead(self.options, gpu);
         let now = gpu.and_then(|gpu| gpu.free.get());
         let mut all = Settings {
@@ -368,7 +368,7 @@ impl Case<'_> {
         }
         if self.model.weights.has_experts() {
             for n in [1, self.all_layers() / 4] {
-                let title = format!("experts of {n} more layers on the CPU");
+                let title = format!("experts of {n} {} to the CPU", if n == 1 { "layer" } else { "layers" });
                 let flag = format!("--n-cpu-moe {}", s.cpu_experts.saturating_add(n));
                 step(title, running.experts_to_cpu(n).bytes, flag);
             }
@@ -392,7 +392,7 @@ impl Case<'_> {
 
     /// Marks the steps that would be enough, where it does not fit now.
     fn mark(&self, steps: &mut [Step]) {
-        let Some((gpu, free)) = self.cards.first().and_then(|g| Some((g, g.free.get()?))) else {
+        let Some((gpu, free)) = reference(self.cards).and_then(|g| Some((g, g.free.get()?))) else {
             return;
         };
         let cuda = overhead(self.options, Some(gpu));
@@ -407,13 +407,19 @@ impl Case<'_> {
     }
 
     fn lines(&self, verdicts: &[Verdict]) -> Vec<String> {
-        let first = verdicts.iter().find(|v| v.when == "now");
-        let Some(first) = first else { return vec![self.line(self.all_layers(), 0, None)] };
-        let context = self.settings.cache.context;
+        let mut now = verdicts.iter().filter(|v| v.when == "now");
         let asked = (self.settings.gpu_layers, self.settings.cpu_experts);
-        if first.fits == Fits::Yes {
-            return vec![self.line(asked.0, asked.1, None)];
+        let context = self.settings.cache.context;
+        let main = reference(self.cards).map(label);
+        if let Some(fitting) = now.clone().find(|v| v.fits == Fits::Yes) {
+            let chosen = now.find(|v| v.fits == Fits::Yes && Some(&v.gpu) == main.as_ref());
+            let line = self.line(asked.0, asked.1, None);
+            return vec![self.on(chosen.unwrap_or(fitting), line)];
         }
+        // Together, or the one with the most room.
+        let last = verdicts.last().filter(|v| v.gpu.starts_with("all "));
+        let first = last.or_else(|| now.find(|v| Some(&v.gpu) == main.as_ref()));
+        let Some(first) = first else { return vec![self.line(asked.0, asked.1, None)] };
         let mut lines = Vec::new();
         let shorter = first.longest_context.filter(|n| *n >= 2048 && *n < context);
         if let Some(best) = first.best {
@@ -423,6 +429,15 @@ impl Case<'_> {
             lines.push(self.line(self.all_layers(), 0, Some(shorter)));
         }
         lines
+    }
+
+    /// Names the GPU where it is not the only one.
+    fn on(&self, verdict: &Verdict, line: String) -> String {
+        let gpu = self.cards.iter().find(|gpu| label(gpu) == verdict.gpu);
+        match gpu.and_then(|gpu| gpu.index).filter(|_| self.cards.len() > 1) {
+            Some(n) => format!("CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={n} {line}"),
+            None => line,
+        }
     }
 
     fn line(&self, gpu_layers: u64, cpu_experts: u64, context: Option<u64>) -> String {

@@ -73,7 +73,7 @@ pub(super) fn build(here: &[FitGpu]) -> Matrix {
         .map(|gib| {
             let bytes = Bytes::gib(*gib).0;
             let cuda_bytes = expected("", bytes).bytes;
-            Card { name: gib.to_string(), usable_bytes: usable(bytes), cuda_bytes }
+            Card { name: format!("{gib} GB"), usable_bytes: usable(bytes), cuda_bytes }
         })
         .collect();
     for gpu in here.iter().take(1) {
@@ -125,7 +125,7 @@ pub(super) fn write(table: &Matrix, show: Show, out: &mut dyn Write) -> std::io:
         for card in &table.cards {
             line.push_str(&format!("{:>7}", card.name));
         }
-        writeln!(out, "{}{}", show.paint(Tone::Head, &line), if block.name == "4-bit" { "  GB" } else { "" })?;
+        writeln!(out, "{}", show.paint(Tone::Head, &line))?;
         for row in &block.rows {
             let weights = super::show::gib(row.weights_bytes);
             write!(out, " {:<9}{}", row.model, show.paint(Tone::Faint, &format!("{weights:>6}")))?;
@@ -140,8 +140,8 @@ pub(super) fn write(table: &Matrix, show: Show, out: &mut dyn Write) -> std::io:
     }
     writeln!(out)?;
     let foot = [
-        " The second column is GiB of weights on the GPU. Gemma's window makes 27B cheap in",
-        " context. A q8_0 cache nearly doubles it. For a model: vramlens fit FILE, or 70B.",
+        " The second column is GiB of weights on the GPU. A q8_0 cache nearly doubles the",
+        " context; no context goes beyond training. For a model: vramlens fit FILE, or 70B.",
     ];
     for line in foot {
         writeln!(out, "{}", show.text(line))?;

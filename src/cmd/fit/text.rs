@@ -103,7 +103,8 @@ fn verdicts(answer: &Answer, show: Show, out: &mut dyn Write) -> Result<()> {
     let mut last = "";
     for verdict in &answer.verdicts {
         let same = last == verdict.gpu;
-        let who = if same { String::new() } else { format!("{}  {}", verdict.gpu, verdict.name) };
+        let name = verdict.name.trim_start_matches("NVIDIA ").trim_start_matches("GeForce ");
+        let who = if same { String::new() } else { format!("{}  {name}", verdict.gpu) };
         last = &verdict.gpu;
         let who = show.text(&cut(&who, 27));
         let spare = size(verdict.spare_bytes.unsigned_abs());

@@ -2,7 +2,7 @@
 
 use super::answer::{
     Answer, Cell, Fits, Row, Section, SectionRow, Step, Table, about, fits, fits_now, label,
-    overhead, plain_verdicts,
+    overhead, plain_verdicts, reference,
 };
 use super::show::{grouped, shell_word, size};
 use super::{FitGpu, FitOptions};
@@ -42,6 +42,10 @@ fn settings(model: &Model, options: &FitOptions, context: u64) -> TorchSettings 
     s
 }
 
+fn sequences(n: u64) -> String {
+    if n == 1 { "1 sequence".to_owned() } else { format!("{n} sequences") }
+}
+
 fn with_kernels(mut cuda: Overhead) -> Overhead {
     if !cuda.measured && cuda.low != cuda.high {
         (cuda.bytes, cuda.high) = (cuda.bytes + KERNELS, cuda.high + KERNELS);
@@ -51,7 +55,7 @@ fn with_kernels(mut cuda: Overhead) -> Overhead {
 
 fn lines(model: &Model, n: &TorchNeed, s: &TorchSettings, cuda: &Overhead) -> Need {
     let peak = n.activations.max(n.logits);
-    let note = format!("{} tokens × {} sequences", grouped(s.context), s.batch);
+    let note = format!("{} tokens · {}", grouped(s.context), sequences(s.batch));
     let what = format!("prefill of {} tokens at once", grouped(s.prefill));
     let lines = vec![
         weights_line(model, n.weights),
@@ -88,7 +92,7 @@ pub(super) fn answer(
     let context = options.context.unwrap_or(USUAL_CONTEXT.min(trained));
     let s = settings(model, options, context);
     let n = need(&model.shape, &model.weights, &s);
-    let cuda = with_kernels(overhead(options, cards.first()));
+    let cuda = with_kernels(overhead(options, reference(cards)));
     let need = lines(model, &n, &s, &cuda);
     let margin = options.margin.map_or_else(|| need.margin(), |m| m.0);
     let mut verdicts = plain_verdicts(need.bytes(), margin, cards);
@@ -107,7 +111,7 @@ pub(super) fn answer(
     Ok(Answer {
         model: about(model, shape),
         engine: "transformers",
-        setup: format!("{} tokens · {} sequences · 16-bit cache", grouped(context), s.batch),
+        setup: format!("{} tokens · {} · 16-bit cache", grouped(context), sequences(s.batch)),
         need_bytes: need.bytes(),
         margin_bytes: margin,
         context: Some(context),
@@ -174,7 +178,7 @@ fn table(
     cuda: &Overhead,
     margin: u64,
 ) -> Table {
-    let gpu = cards.first();
+    let gpu = reference(cards);
     let now = gpu.and_then(|gpu| gpu.free.get());
     let trained = model.shape.context_max.max(LEAST_CONTEXT);
     let contexts: Vec<u64> = CONTEXTS.iter().copied().filter(|c| *c <= trained).collect();
@@ -211,7 +215,7 @@ fn sections(
     cuda: &Overhead,
 ) -> Vec<Section> {
     let mut sections = Vec::new();
-    if let Some(gpu) = cards.first() {
+    if let Some(gpu) = reference(cards) {
         let mut s = VllmSettings::new(context);
         s.cache_bytes = if options.cache_type_k == Some(CacheType::Fp8) { 1 } else { 2 };
         let outside = cuda.bytes.saturating_add(VLLM_OUTSIDE);
@@ -227,9 +231,17 @@ fn sections(
         let enough = b.cache > 0 && b.tokens >= context;
         let mut cache = row("left for the cache", b.cache, &note);
         cache.fits = Some(enough);
+        let free = gpu.free.get().map_or(0, |free| free.0);
+        let mut taken = row("taken in all", b.budget, "of the whole card, free or not");
+        taken.fits = gpu.free.get().map(|free| b.budget <= free.0);
+        if taken.fits == Some(false) {
+            let utilization = u128::from(free) * 100 / u128::from(gpu.total.0.max(1));
+            taken.note = format!("only {} free: at most 0.{utilization:02} now", size(free));
+        }
         sections.push(Section {
             title: format!("vLLM at --gpu-memory-utilization 0.{} of {}", s.utilization, label(gpu)),
             rows: vec![
+                taken,
                 row("weights", b.weights, ""),
                 row("activations", b.activations, "its trial run of 8,192 tokens, ±30 %"),
                 row("outside of PyTorch", b.outside, "context, graphs, NCCL"),
@@ -327,7 +339,7 @@ pub(super) fn diffusion(model: &Model, options: &FitOptions, cards: &[FitGpu]) -
     let Some(pipeline) = &model.pipeline else { return alone(model, options, cards) };
     let image = images::Image { batch: options.parallel.unwrap_or(1).clamp(1, 256), ..images::Image::default() };
     let n = images::need(pipeline, &image);
-    let cuda = with_kernels(overhead(options, cards.first()));
+    let cuda = with_kernels(overhead(options, reference(cards)));
     let band = if model.exact_weights { 0 } else { 30 };
     let line = |key, label, bytes, note: &str| Line::band(key, label, bytes, band, note.to_owned());
     let scratch = n.vae_scratch.max(n.denoiser_scratch.unwrap_or(0));
@@ -340,7 +352,7 @@ pub(super) fn diffusion(model: &Model, options: &FitOptions, cards: &[FitGpu]) -
         Line::overhead(&cuda),
     ];
     let mut answer = bare(model, "diffusers", Need { lines, host_bytes: 0 }, options, cards);
-    answer.setup = format!("1024 × 1024 · {} images · all parts resident", image.batch);
+    answer.setup = format!("1024 × 1024 · {} · all parts resident", if image.batch == 1 { "1 image".to_owned() } else { format!("{} images", image.batch) });
     let tiled = images::vae_scratch(&images::Image { tiled: true, ..image });
     let tiled = scratch.saturating_sub(tiled.max(n.denoiser_scratch.unwrap_or(0)));
     let parts = [pipeline.text_bytes, pipeline.denoiser_bytes, pipeline.vae_bytes];
