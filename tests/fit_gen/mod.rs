@@ -10,9 +10,9 @@ use vramlens::model::ggml::GgmlType;
 /// A GGUF file in the making.
 #[derive(Clone, Default)]
 pub struct Writer {
-    pairs: Vec<u8>,
-    pair_count: u64,
-    tensors: Vec<(String, Vec<u64>, u32)>,
+    pub pairs: Vec<u8>,
+    pub pair_count: u64,
+    pub tensors: Vec<(String, Vec<u64>, u32)>,
     pub big_endian: bool,
     pub version: u32,
 }
