@@ -14,6 +14,7 @@ mod past;
 mod scene;
 mod verdict;
 mod view;
+pub mod workload;
 
 pub mod select;
 
