@@ -157,9 +157,8 @@ pub fn recognise(process: &ProcSample, ancestors: &[&ProcSample]) -> Recognition
         };
     };
     let near = ancestors.iter().take(ANCESTORS);
-    let parents: Vec<(&ProcSample, Command<'_>)> = near
-        .filter_map(|parent| Some((*parent, Command::of(parent.cmdline.value()?))))
-        .collect();
+    let parents: Vec<(&ProcSample, Command<'_>)> =
+        near.filter_map(|parent| Some((*parent, Command::of(parent.cmdline.value()?)))).collect();
     // A server that Ollama started is Ollama's, with the settings of both.
     let by_ollama = signature.software == Software::LlamaCpp
         && (seen_text(&seen).contains("ollama")
@@ -205,7 +204,10 @@ fn kept(text: &str) -> String {
 }
 
 /// The first signature that matches: by name, by arguments, then by weaker signs.
-fn find(process: &ProcSample, command: Option<&Command<'_>>) -> Option<(&'static Signature, Origin)> {
+fn find(
+    process: &ProcSample,
+    command: Option<&Command<'_>>,
+) -> Option<(&'static Signature, Origin)> {
     let by_name = SIGNATURES.iter().find_map(|s| {
         let renamed = s.names.iter().any(|name| process.comm.starts_with(name));
         renamed.then(|| (s, Origin::Name(kept(&process.comm))))
@@ -239,7 +241,8 @@ fn by_signs(process: &ProcSample) -> Option<(&'static Signature, Origin)> {
         Some((s, Origin::Environment(found.name.clone())))
     });
     let torch = || SIGNATURES.iter().find(|s| s.software == Software::Torch);
-    let allocator = || process.allocator.as_ref()?.value().and(torch()).map(|s| (s, Origin::Allocator));
+    let allocator =
+        || process.allocator.as_ref()?.value().and(torch()).map(|s| (s, Origin::Allocator));
     let weights = || {
         let ends = [".safetensors", ".pt", ".pth", ".bin"];
         let mut files = process.model_files.iter();
@@ -268,7 +271,8 @@ fn model_word(
         let signature = find_command(c).map(|s| s.0).filter(|s| s.software == software)?;
         c.word_after(signature.model_after)
     };
-    let found = |value: String, origin| Found { setting: Setting::Model, value: kept(&value), origin };
+    let found =
+        |value: String, origin| Found { setting: Setting::Model, value: kept(&value), origin };
     let own = command.and_then(word);
     let own = own.map(|(at, value)| found(value, Origin::Argument(at)));
     own.or_else(|| {

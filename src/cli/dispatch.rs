@@ -1,14 +1,16 @@
 //! From the command line to the commands.
 
+use std::io::IsTerminal;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use crate::cli::args::{Cli, ColorWhen, Command, RecordArgs};
 use crate::cli::config::{Resolved, resolve};
 use crate::cli::settings::{SETTINGS, Settings, duration_ms, example};
+use crate::cli::tools;
 use crate::cmd::look::{self, Form};
-use crate::cmd::{Exit, record, top};
+use crate::cmd::{Exit, kill, record, top};
 use crate::runtime::clock;
 use crate::runtime::live::From;
 use crate::runtime::options::Options;
@@ -27,6 +29,7 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
     let settings = &resolved.settings;
     let options = options(settings);
     let form = Form { json: cli.common.json, ascii: is_ascii(settings, env) };
+    let colours = is_coloured(settings, env) && std::io::stdout().is_terminal();
     match &cli.command {
         None => view(cli, settings, options, form, env),
         Some(Command::Triage) => look::triage(&options, form),
@@ -40,7 +43,19 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
             Ok(Exit::Fine)
         }
         Some(Command::Config(_)) => show(&resolved),
-        Some(_) => bail!("not there yet"),
+        Some(Command::Kill(args)) => {
+            let kill = kill::Kill {
+                pids: args.pids.clone(),
+                dry_run: args.dry_run,
+                yes: args.yes || !settings.kill_confirm,
+                now: args.now,
+                protected: args.protected,
+            };
+            kill::run(&kill, &options, form)
+        }
+        Some(Command::Explain(args)) => tools::explain(args, &options, form),
+        Some(Command::Fit(args)) => tools::fit(args, &options, form, colours),
+        Some(Command::Fixes(args)) => tools::fixes(args),
     }
 }
 

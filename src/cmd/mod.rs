@@ -3,6 +3,7 @@
 pub mod explain;
 pub mod fit;
 pub mod fixes;
+pub mod kill;
 pub mod look;
 pub mod record;
 pub mod top;
@@ -31,6 +32,15 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// From a command's own number.
+    pub const fn from_code(code: u8) -> Self {
+        match code {
+            0 => Self::Fine,
+            1 => Self::Findings,
+            _ => Self::Usage,
+        }
+    }
+
     /// As the number that the shell sees.
     pub const fn code(self) -> u8 {
         match self {

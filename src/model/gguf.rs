@@ -215,7 +215,8 @@ impl<R: Read + Seek> Header<R> {
         if bytes.is_empty() {
             return Err(ModelError::malformed(format!("{what} is empty")));
         }
-        String::from_utf8(bytes).map_err(|_bytes| ModelError::malformed(format!("{what} is no UTF-8")))
+        String::from_utf8(bytes)
+            .map_err(|_bytes| ModelError::malformed(format!("{what} is no UTF-8")))
     }
 
     fn pairs(&mut self, count: u64) -> Result<BTreeMap<String, Value>, ModelError> {
@@ -334,7 +335,8 @@ impl<R: Read + Seek> Header<R> {
         let type_id = self.from.u32("a tensor's type")?;
         let offset = self.from.u64("a tensor's offset")?;
         let product = shape.iter().try_fold(1_u64, |product, n| product.checked_mul(*n));
-        if product.is_none_or(|n| n > i64::MAX as u64) || shape.iter().any(|n| *n > i64::MAX as u64) {
+        if product.is_none_or(|n| n > i64::MAX as u64) || shape.iter().any(|n| *n > i64::MAX as u64)
+        {
             return Err(bad("has an impossible shape"));
         }
         let known = GgmlType::of(type_id);

@@ -120,7 +120,10 @@ fn of_size(text: &str) -> Option<Model> {
         weights,
         exact_weights: false,
         files: 0,
-        notes: vec![format!("a typical {} is assumed: give a file for exact figures", nearest.name)],
+        notes: vec![format!(
+            "a typical {} is assumed: give a file for exact figures",
+            nearest.name
+        )],
         pipeline: None,
     })
 }
@@ -351,11 +354,7 @@ fn gguf_in(path: &Path, names: &[String]) -> Result<Model, ModelError> {
     }
 }
 
-fn from_parts(
-    path: &Path,
-    config: Option<&Json>,
-    shards: &[PathBuf],
-) -> Result<Model, ModelError> {
+fn from_parts(path: &Path, config: Option<&Json>, shards: &[PathBuf]) -> Result<Model, ModelError> {
     let mut weights = Weights::default();
     for shard in shards {
         let file = File::open(shard).map_err(io(shard))?;
@@ -371,7 +370,8 @@ fn from_parts(
             });
         }
     }
-    let adapter = shards.iter().any(|s| s.file_name().is_some_and(|n| n == "adapter_model.safetensors"));
+    let adapter =
+        shards.iter().any(|s| s.file_name().is_some_and(|n| n == "adapter_model.safetensors"));
     let shape = match config {
         Some(config) => from_config::shape(config)?,
         None if adapter => Shape::default(),

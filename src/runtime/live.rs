@@ -132,6 +132,12 @@ impl Live {
         Ok(())
     }
 
+    /// The number of the GPU that the view is narrowed to.
+    pub fn scope_index(&self) -> Option<crate::ids::GpuIndex> {
+        let scope = self.app.scope.as_ref()?;
+        self.view.gpus.iter().find(|gpu| gpu.sample.uuid == *scope).map(|gpu| gpu.sample.index)
+    }
+
     /// Whether the ticks are of the past.
     pub const fn is_replay(&self) -> bool {
         matches!(self.feed, Feed::Recording)

@@ -44,7 +44,7 @@ impl Look for Probing {
 
 /// In debug builds `VRAMLENS_TEST_DEVICES` names files that are taken for NVIDIA's devices
 /// (`PATH=uvm,PATH=control,PATH=0`), so that tests of the whole program need no GPU.
-fn stand_ins() -> Vec<StandIn> {
+pub fn stand_ins() -> Vec<StandIn> {
     #[cfg(debug_assertions)]
     if let Ok(list) = std::env::var("VRAMLENS_TEST_DEVICES") {
         let one = |entry: &str| {

@@ -42,7 +42,8 @@ impl Writer {
 
     fn key(&mut self, key: &str, kind: u32) {
         self.pair_count += 1;
-        let bytes = [self.size(key.len() as u64), key.as_bytes().to_vec(), self.u32s(kind).to_vec()];
+        let bytes =
+            [self.size(key.len() as u64), key.as_bytes().to_vec(), self.u32s(kind).to_vec()];
         self.pairs.extend(bytes.concat());
     }
 
@@ -250,9 +251,12 @@ pub fn oracle_model(name: &str) -> Writer {
             let d = dims("llama", [32, 4096, 14336, 32, 8, 128, 128_256, 131_072]);
             dense(&d, false, false, false)
         }
-        "llama32-3b" => {
-            dense(&dims("llama", [28, 3072, 8192, 24, 8, 128, 128_256, 131_072]), true, false, false)
-        }
+        "llama32-3b" => dense(
+            &dims("llama", [28, 3072, 8192, 24, 8, 128, 128_256, 131_072]),
+            true,
+            false,
+            false,
+        ),
         "llama2-7b" => {
             dense(&dims("llama", [32, 4096, 11008, 32, 32, 128, 32000, 4096]), false, false, false)
         }
@@ -410,7 +414,8 @@ pub fn safetensors(path: &Path, tensors: &[(&str, &str, u64, &[u64])]) {
     let mut at = 0;
     for (name, dtype, bits, shape) in tensors {
         let bytes = shape.iter().product::<u64>() * bits / 8;
-        let entry = serde_json::json!({"dtype": dtype, "shape": shape, "data_offsets": [at, at + bytes]});
+        let entry =
+            serde_json::json!({"dtype": dtype, "shape": shape, "data_offsets": [at, at + bytes]});
         entries.insert((*name).to_owned(), entry);
         at += bytes;
     }

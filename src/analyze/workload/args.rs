@@ -103,7 +103,8 @@ impl<'a> Command<'a> {
                 _ => (word.as_str(), None),
             };
             // Python programs take --max_len and --max-len for the same.
-            let same = |flag: &&str| *flag == name || flag.replace('-', "_") == name.replace('-', "_");
+            let same =
+                |flag: &&str| *flag == name || flag.replace('-', "_") == name.replace('-', "_");
             if !name.starts_with('-') || !flags.iter().any(|flag| same(&flag)) {
                 continue;
             }
@@ -136,7 +137,8 @@ fn is_flag(word: &str) -> bool {
 }
 
 fn is_switch(word: &str) -> bool {
-    ["on", "off", "auto", "1", "0", "true", "false", "True", "False", "enabled", "disabled"].contains(&word)
+    ["on", "off", "auto", "1", "0", "true", "false", "True", "False", "enabled", "disabled"]
+        .contains(&word)
 }
 
 /// The script or module that an interpreter runs.

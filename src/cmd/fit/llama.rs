@@ -202,7 +202,8 @@ impl Case<'_> {
             remarks.push("this architecture is not known here: common rules, scratch ±15 %".into());
         }
         if self.shape().nextn > 0 {
-            remarks.push("its layers for guessing ahead are not counted: not loaded as a rule".into());
+            remarks
+                .push("its layers for guessing ahead are not counted: not loaded as a rule".into());
         }
         let trained = self.shape().context_max;
         if trained > 0 && self.settings.cache.context > trained {
@@ -289,14 +290,16 @@ impl Case<'_> {
 
     fn table(&self, given: &Model) -> Table {
         let trained = self.shape().context_max;
-        let longest = if trained == 0 { u64::MAX } else { trained.max(self.settings.cache.context) };
+        let longest =
+            if trained == 0 { u64::MAX } else { trained.max(self.settings.cache.context) };
         let contexts: Vec<u64> =
             CONTEXTS.iter().copied().filter(|c| *c <= padded(longest)).collect();
         let mut rows: Vec<Row> = Vec::new();
         let own = given.exact_weights.then(|| given.quant.clone()).flatten();
         for quant in GGUF_QUANTS {
             let is_own = own.as_deref() == Some(quant.name);
-            let weights = if is_own { given.weights.clone() } else { quant.weights(&given.weights) };
+            let weights =
+                if is_own { given.weights.clone() } else { quant.weights(&given.weights) };
             rows.push(self.row(quant.name, is_own, &weights, &contexts));
         }
         if let Some(own) = own.filter(|own| !GGUF_QUANTS.iter().any(|q: &Quant| q.name == own)) {
@@ -330,21 +333,12 @@ impl Case<'_> {
             let budgets = [self.budget(free, &cuda)];
             self.question(weights, &budgets).context(&all)
         });
-        Row {
-            quant: name.to_owned(),
-            this_file,
-            weights_bytes,
-            cells,
-            longest_context: longest,
-        }
+        Row { quant: name.to_owned(), this_file, weights_bytes, cells, longest_context: longest }
     }
 
     fn steps(&self) -> Vec<Step> {
-        let running = Running {
-            shape: self.shape(),
-            weights: &self.model.weights,
-            settings: &self.settings,
-        };
+        let running =
+            Running { shape: self.shape(), weights: &self.model.weights, settings: &self.settings };
         let s = &self.settings;
         let layers = s.gpu_layers.min(self.all_layers());
         let mut steps = Vec::new();
@@ -364,17 +358,25 @@ impl Case<'_> {
         }
         if s.cache.ubatch > 128 {
             let half = s.cache.ubatch / 2;
-            step("half the micro-batch".into(), running.micro_batch(half).bytes, format!("-ub {half}"));
+            step(
+                "half the micro-batch".into(),
+                running.micro_batch(half).bytes,
+                format!("-ub {half}"),
+            );
         }
         if self.model.weights.has_experts() {
             for n in [1, self.all_layers() / 4] {
-                let title = format!("experts of {n} {} to the CPU", if n == 1 { "layer" } else { "layers" });
+                let title = format!(
+                    "experts of {n} {} to the CPU",
+                    if n == 1 { "layer" } else { "layers" }
+                );
                 let flag = format!("--n-cpu-moe {}", s.cpu_experts.saturating_add(n));
                 step(title, running.experts_to_cpu(n).bytes, flag);
             }
         } else if layers > 4 {
             for n in [1, 4] {
-                let title = format!("{n} {} fewer on the GPU", if n == 1 { "layer" } else { "layers" });
+                let title =
+                    format!("{n} {} fewer on the GPU", if n == 1 { "layer" } else { "layers" });
                 step(title, running.fewer_layers(n).bytes, format!("-ngl {}", layers - n));
             }
         }

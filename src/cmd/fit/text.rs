@@ -203,7 +203,8 @@ fn section(section: &Section, show: Show, out: &mut dyn Write) -> Result<()> {
         };
         let note = show.text(&cut(&row.note, 42));
         let figure = size(row.bytes);
-        let text = format!("   {:<20}{figure:>10} {mark} {}", row.label, show.paint(Tone::Faint, &note));
+        let text =
+            format!("   {:<20}{figure:>10} {mark} {}", row.label, show.paint(Tone::Faint, &note));
         writeln!(out, "{}", text.trim_end())?;
     }
     Ok(())
@@ -217,7 +218,8 @@ fn steps(answer: &Answer, show: Show, out: &mut dyn Write) -> Result<()> {
     for step in &answer.steps {
         let frees = format!("{}{}", show.pick("−", "-"), size(step.frees_bytes));
         let pad = 12_usize.saturating_sub(frees.chars().count());
-        let enough = if step.then_fits { show.paint(Tone::Good, "  then it fits") } else { String::new() };
+        let enough =
+            if step.then_fits { show.paint(Tone::Good, "  then it fits") } else { String::new() };
         let (title, flag) = (show.text(&cut(&step.title, 34)), show.text(&step.flag));
         writeln!(out, "  {}{frees}   {title:<34} {flag}{enough}", " ".repeat(pad))?;
     }
