@@ -89,6 +89,8 @@ pub enum Command {
     Record(RecordArgs),
     /// Show a recorded session.
     Replay(ReplayArgs),
+    /// Say what can and cannot be seen on this machine, and how to mend it.
+    Doctor(DoctorArgs),
     /// Show every setting, its value and where that comes from.
     Config(ConfigArgs),
 }
@@ -217,6 +219,14 @@ pub struct ReplayArgs {
     /// Print the last frame as text and end.
     #[arg(long)]
     pub once: bool,
+}
+
+/// `vramlens doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Ask the driver although that wakes a GPU that sleeps.
+    #[arg(long)]
+    pub wake: bool,
 }
 
 /// `vramlens config`.

@@ -10,7 +10,7 @@ use crate::cli::config::{Resolved, resolve};
 use crate::cli::settings::{SETTINGS, Settings, duration_ms, example};
 use crate::cli::tools;
 use crate::cmd::look::{self, Form};
-use crate::cmd::{Exit, kill, record, top};
+use crate::cmd::{Exit, doctor, kill, record, top};
 use crate::runtime::clock;
 use crate::runtime::live::From;
 use crate::runtime::options::Options;
@@ -55,6 +55,7 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
         }
         Some(Command::Explain(args)) => tools::explain(args, &options, form),
         Some(Command::Fit(args)) => tools::fit(args, &options, form, colours),
+        Some(Command::Doctor(args)) => doctor::run(&options, form, args.wake),
         Some(Command::Fixes(args)) => tools::fixes(args),
     }
 }

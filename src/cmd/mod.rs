@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub mod doctor;
 pub mod explain;
 pub mod fit;
 pub mod fixes;

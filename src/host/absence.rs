@@ -1,6 +1,6 @@
 //! What the machine shows of a driver that does not answer: library, device files, kernel modules.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::sample::Absence;
 
@@ -36,15 +36,15 @@ pub fn look(root: &Path, failure: Failure, library: &str, detail: &str) -> Absen
     Absence { headline: "No NVIDIA GPU can be read on this machine.".to_owned(), rows, advice }
 }
 
-struct Modules {
-    nvidia: bool,
-    nouveau: bool,
+pub(super) struct Modules {
+    pub(super) nvidia: bool,
+    pub(super) nouveau: bool,
     known: bool,
-    version: Option<String>,
+    pub(super) version: Option<String>,
 }
 
 impl Modules {
-    fn read(root: &Path) -> Self {
+    pub(super) fn read(root: &Path) -> Self {
         let list = std::fs::read_to_string(root.join("proc/modules")).ok();
         let loaded = |name: &str| {
             list.iter().flat_map(|text| text.lines()).any(|l| l.split(' ').next() == Some(name))
@@ -98,13 +98,18 @@ fn device_row(root: &Path) -> String {
 
 /// NVIDIA display controllers on the bus; `None` where the bus cannot be read.
 fn pci_gpus(root: &Path) -> Option<usize> {
-    let entries = std::fs::read_dir(root.join("sys/bus/pci/devices")).ok()?;
+    gpu_folders(root).ok().map(|folders| folders.len())
+}
+
+/// Their folders below `/sys`.
+pub(super) fn gpu_folders(root: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(root.join("sys/bus/pci/devices"))?;
     let field = |path: &Path, name: &str| std::fs::read_to_string(path.join(name)).ok();
     let is_gpu = |path: &Path| {
         field(path, "vendor").is_some_and(|v| v.trim() == "0x10de")
             && field(path, "class").is_some_and(|class| class.starts_with("0x03"))
     };
-    Some(entries.flatten().filter(|entry| is_gpu(&entry.path())).count())
+    Ok(entries.flatten().map(|entry| entry.path()).filter(|path| is_gpu(path)).collect())
 }
 
 fn pci_row(gpus: Option<usize>) -> String {

@@ -8,6 +8,7 @@ pub mod absence;
 mod cgroup;
 mod detail;
 mod devices;
+pub mod doctor;
 mod environment;
 mod facts;
 mod fds;

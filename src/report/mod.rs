@@ -2,6 +2,7 @@
 //! of those comes in as a [`Style`].
 
 mod clean;
+pub mod doctor;
 pub mod json;
 mod ledger;
 mod table;

@@ -56,6 +56,11 @@ pub fn driver(options: &Options, progress: &Arc<Progress>) -> NvmlSource {
 
 /// What the machine shows where a driver should be.
 pub fn absent(error: &SourceError, library: &str) -> Absence {
+    absent_below(Path::new("/"), error, library)
+}
+
+/// As [`absent`], of a tree that stands for the machine.
+pub fn absent_below(root: &Path, error: &SourceError, library: &str) -> Absence {
     let failure = match error {
         SourceError::NoLibrary(_) => Failure::NoLibrary,
         SourceError::VersionMismatch => Failure::Mismatch,
@@ -67,7 +72,7 @@ pub fn absent(error: &SourceError, library: &str) -> Absence {
         SourceError::NoLibrary(detail) => detail.clone(),
         other => other.to_string(),
     };
-    absence::look(Path::new("/"), failure, library, &detail)
+    absence::look(root, failure, library, &detail)
 }
 
 /// The newest moment of a live session without peculiarities.

@@ -8,6 +8,7 @@ mod allocator;
 mod gap;
 mod gpu;
 mod kill;
+mod machine;
 mod proc;
 mod reading;
 mod redact;
@@ -23,6 +24,9 @@ pub use gpu::{
     Throttle, Utilization,
 };
 pub use kill::{KillEvent, KillOrder, KillPreset, KillStep, KillTarget};
+pub use machine::{
+    Access, CAP_KILL, CAP_SYS_PTRACE, DeviceFile, LibraryFile, MachineFacts, ModuleFacts, PciGpu,
+};
 pub use proc::{
     Container, EnvVar, HostFacts, NvidiaFds, ProcSample, ProcState, ProcTick, ScanReport, Signals,
 };

@@ -1,0 +1,124 @@
+//! `vramlens doctor`: what can and cannot be seen here, and how to mend it.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::analyze::{GpuView, View};
+use crate::cmd::Exit;
+use crate::cmd::look::{Form, Session};
+use crate::cmd::top::print;
+use crate::history::History;
+use crate::host::{Root, doctor as host};
+use crate::report::doctor::{Answer, Fault, Patient, Report, State, examine, text, worst};
+use crate::runtime::clock;
+use crate::runtime::gather::Gathered;
+use crate::runtime::options::{Options, absent_below, blank};
+use crate::sample::{MachineFacts, Why};
+use crate::source::SourceError;
+
+/// Reading `/proc` and `/sys` takes milliseconds, and can hang.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// One look is made; a second would come so much later.
+const APART_MS: u64 = 1_000;
+
+/// Looks at the machine, then at the driver, unless a GPU sleeps and may not be woken.
+///
+/// # Errors
+/// Where `/proc` or `/sys` hang, there are no threads, or the output fails.
+pub fn run(options: &Options, form: Form, wake: bool) -> anyhow::Result<Exit> {
+    let root = root();
+    let machine = machine(&root)?;
+    let (answer, view) = if machine.any_sleeps() && !wake {
+        (Answer::NotAsked, View::build(&History::new(), &blank(clock::now(), APART_MS)))
+    } else {
+        ask(options, &root)?
+    };
+    let lines = examine(&Patient { machine: &machine, driver: &answer, view: &view });
+    let out = if form.json {
+        serde_json::to_string_pretty(&Report::new(&lines))? + "\n"
+    } else {
+        text(&lines, &form.style())
+    };
+    print(&out)?;
+    Ok(exit(&answer, worst(&lines)))
+}
+
+fn exit(answer: &Answer, worst: State) -> Exit {
+    match answer {
+        Answer::Hung { .. } => Exit::Stalled,
+        Answer::Failed { .. } => Exit::NoDriver,
+        Answer::Answered | Answer::NotAsked if worst == State::Broken => Exit::Findings,
+        Answer::Answered | Answer::NotAsked => Exit::Fine,
+    }
+}
+
+/// In debug builds `VRAMLENS_TEST_ROOT` names a tree that stands for the machine.
+fn root() -> PathBuf {
+    #[cfg(debug_assertions)]
+    if let Some(root) = std::env::var_os("VRAMLENS_TEST_ROOT") {
+        return root.into();
+    }
+    PathBuf::from("/")
+}
+
+fn machine(root: &Path) -> anyhow::Result<MachineFacts> {
+    let (to, facts) = sync_channel(1);
+    let root = Root::new(root);
+    std::thread::Builder::new()
+        .name("machine".to_owned())
+        .spawn(move || drop(to.send(host::read(&root))))?;
+    facts.recv_timeout(DEADLINE).context(
+        "/proc or /sys did not answer within 10 s; look for processes in state D with `ps -eo pid,stat,wchan:32,comm`",
+    )
+}
+
+fn ask(options: &Options, root: &Path) -> anyhow::Result<(Answer, View)> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let looked = runtime.block_on(async {
+        let mut session = Session::open(options, APART_MS)?;
+        let first = session.look(1).await;
+        // The first look may have begun before it was told what is wanted; and it opened the
+        // library, so that its cost is the one that counts.
+        let asked = |gpu: &GpuView| gpu.sample.process_utilization.why() != Some(Why::NotAsked);
+        if first.1.gpus.iter().all(asked) {
+            return anyhow::Ok(first);
+        }
+        let (gathered, mut view) = session.look(1).await;
+        let (old, new) = (first.1.driver_cost, view.driver_cost);
+        view.driver_cost = old.into_iter().chain(new).max_by_key(|cost| cost.took_ms);
+        Ok((gathered, view))
+    });
+    // A driver that hangs is not waited for.
+    runtime.shutdown_background();
+    let (gathered, view) = looked?;
+    Ok((answer(&gathered, options, root), view))
+}
+
+fn answer(gathered: &Gathered, options: &Options, root: &Path) -> Answer {
+    if let Some(stall) = &gathered.stalled {
+        return Answer::Hung {
+            call: stall.call.as_ref().map(|call| call.call.to_owned()),
+            gpu: stall.call.as_ref().and_then(|call| call.gpu),
+            for_ms: stall.waited_ms,
+        };
+    }
+    match &gathered.failure {
+        None => Answer::Answered,
+        Some(error) => Answer::Failed {
+            error: error.to_string(),
+            fault: fault(error),
+            absence: absent_below(root, error, options.library_name()),
+        },
+    }
+}
+
+const fn fault(error: &SourceError) -> Fault {
+    match error {
+        SourceError::NoLibrary(_) => Fault::NoLibrary,
+        SourceError::VersionMismatch => Fault::Mismatch,
+        _ => Fault::Other,
+    }
+}
