@@ -89,6 +89,8 @@ pub enum Command {
     Record(RecordArgs),
     /// Show a recorded session.
     Replay(ReplayArgs),
+    /// Export metrics for Prometheus.
+    Serve(ServeArgs),
     /// Say what can and cannot be seen on this machine, and how to mend it.
     Doctor(DoctorArgs),
     /// Show every setting, its value and where that comes from.
@@ -219,6 +221,30 @@ pub struct ReplayArgs {
     /// Print the last frame as text and end.
     #[arg(long)]
     pub once: bool,
+}
+
+/// `vramlens serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Where to listen; 127.0.0.1:9835 without a word, nowhere with --textfile alone.
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<String>,
+    /// Let other machines in, where the address does.
+    #[arg(long)]
+    pub allow_remote: bool,
+    /// Ask readers for the bearer token in this file.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Holders of one GPU that have series of their own; the rest is summed.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub holders: usize,
+    /// Also read the traffic on the bus, which takes 20 ms a counter.
+    #[arg(long)]
+    pub pcie: bool,
+    /// Write FILE for the textfile collector of node_exporter, such as
+    /// /var/lib/node_exporter/vramlens.prom.
+    #[arg(long, value_name = "FILE")]
+    pub textfile: Option<PathBuf>,
 }
 
 /// `vramlens doctor`.

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::cli::args::{Cli, ColorWhen, Command, RecordArgs};
+use crate::cli::args::{Cli, ColorWhen, Command, RecordArgs, ServeArgs};
 use crate::cli::config::{Resolved, resolve};
 use crate::cli::settings::{SETTINGS, Settings, duration_ms, example};
 use crate::cli::tools;
 use crate::cmd::look::{self, Form};
-use crate::cmd::{Exit, doctor, kill, record, top};
+use crate::cmd::{Exit, doctor, kill, record, serve, top};
 use crate::runtime::clock;
 use crate::runtime::live::From;
 use crate::runtime::options::Options;
@@ -55,6 +55,7 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
         }
         Some(Command::Explain(args)) => tools::explain(args, &options, form),
         Some(Command::Fit(args)) => tools::fit(args, &options, form, colours),
+        Some(Command::Serve(args)) => serve::run(&serving(args, env), &options),
         Some(Command::Doctor(args)) => doctor::run(&options, form, args.wake),
         Some(Command::Fixes(args)) => tools::fixes(args),
     }
@@ -141,6 +142,18 @@ fn recording(args: &RecordArgs) -> anyhow::Result<record::Record> {
     };
     let max_size = args.max_size.as_deref().map(str::parse).transpose()?;
     Ok(record::Record { file: args.file.clone(), duration, max_size, redact: args.redact })
+}
+
+fn serving(args: &ServeArgs, env: Environment<'_>) -> serve::Serve {
+    serve::Serve {
+        listen: args.listen.clone(),
+        allow_remote: args.allow_remote,
+        token_file: args.token_file.clone(),
+        holders: args.holders,
+        pcie: args.pcie,
+        textfile: args.textfile.clone(),
+        notify_socket: env("NOTIFY_SOCKET"),
+    }
 }
 
 fn show(resolved: &Resolved) -> anyhow::Result<Exit> {

@@ -7,6 +7,7 @@ pub mod fixes;
 pub mod kill;
 pub mod look;
 pub mod record;
+pub mod serve;
 pub mod top;
 
 use std::io::Write;

@@ -13,5 +13,6 @@ pub mod player;
 pub mod probing;
 pub mod sampler;
 pub mod screen;
+pub mod serve;
 pub mod signals;
 pub mod snapshot;

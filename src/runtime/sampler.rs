@@ -58,7 +58,20 @@ impl Sampler {
         progress: Arc<Progress>,
         source: impl Source + 'static,
     ) -> io::Result<(Self, mpsc::Receiver<Sampled>)> {
-        let orders = Orders { interval_ms, wants: Wants::default(), paused: false };
+        Self::spawn_wanting(interval_ms, Wants::default(), progress, source)
+    }
+
+    /// As [`Self::spawn`], with these slow figures from the first look on.
+    ///
+    /// # Errors
+    /// Where no thread is to be had.
+    pub fn spawn_wanting(
+        interval_ms: u64,
+        wants: Wants,
+        progress: Arc<Progress>,
+        source: impl Source + 'static,
+    ) -> io::Result<(Self, mpsc::Receiver<Sampled>)> {
+        let orders = Orders { interval_ms, wants, paused: false };
         let shared = Arc::new(Shared { dropped: AtomicU64::new(0), orders: Mutex::new(orders) });
         let (ticks, ticks_in) = mpsc::channel(IN_FLIGHT);
         let (wake, woken) = sync_channel(1);

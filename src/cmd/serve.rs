@@ -1,0 +1,203 @@
+//! `vramlens serve`: metrics for Prometheus.
+
+use std::io::Write;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cmd::Exit;
+use crate::runtime::options::Options;
+use crate::runtime::serve::http::{self, Site};
+use crate::runtime::serve::notify::notify;
+use crate::runtime::serve::textfile::Textfile;
+use crate::runtime::serve::{Counters, Exporter, News};
+
+/// The address without another word: registered by nobody, and only reached from this machine.
+pub const LISTEN: &str = "127.0.0.1:9835";
+/// The longest token, in bytes.
+const LONGEST_TOKEN: u64 = 4096;
+
+/// What to serve.
+#[derive(Debug, Clone)]
+pub struct Serve {
+    /// Where; without a word [`LISTEN`], or nowhere where a file is written.
+    pub listen: Option<String>,
+    /// Whether other machines may be let in.
+    pub allow_remote: bool,
+    /// A file with the token that readers have to show.
+    pub token_file: Option<PathBuf>,
+    /// Holders of one GPU that have series of their own.
+    pub holders: usize,
+    /// Also the traffic on the bus, which is slow to read.
+    pub pcie: bool,
+    /// A file for the textfile collector.
+    pub textfile: Option<PathBuf>,
+    /// Where systemd wants to hear that the service is ready.
+    pub notify_socket: Option<String>,
+}
+
+/// Serves until it is told to end.
+///
+/// # Errors
+/// Where the address, the token or the file cannot be used.
+pub fn run(serve: &Serve, options: &Options) -> anyhow::Result<Exit> {
+    let addresses = addresses(serve)?;
+    let token = serve.token_file.as_deref().map(token).transpose()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let exit = runtime.block_on(work(serve, options, &addresses, token));
+    // A driver that hangs is not waited for.
+    runtime.shutdown_background();
+    exit
+}
+
+async fn work(
+    serve: &Serve,
+    options: &Options,
+    addresses: &[SocketAddr],
+    token: Option<Arc<str>>,
+) -> anyhow::Result<Exit> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let counters = Arc::<Counters>::default();
+    let (exporter, pages) =
+        Exporter::open(options, serve.holders, serve.pcie, Arc::clone(&counters))?;
+    let textfile = match &serve.textfile {
+        None => None,
+        Some(file) => {
+            let name = file.display().to_string();
+            let complain = move |error: &_| log(&format!("cannot write {name}: {error}"));
+            let kept = Textfile::spawn(file, pages.clone(), complain)
+                .with_context(|| format!("cannot write {}", file.display()))?;
+            Some(kept)
+        }
+    };
+    if !addresses.is_empty() {
+        let site = Site { pages, token, counters };
+        let bound = http::spawn(addresses, site).with_context(|| {
+            let listen = serve.listen.as_deref().unwrap_or(LISTEN);
+            format!("cannot listen on {listen}; another address: --listen 127.0.0.1:PORT")
+        })?;
+        log(&format!("listening on http://{bound}/metrics"));
+    }
+    tell_systemd(serve, "READY=1");
+    let exported = exporter.run(|news| match news {
+        News::Answers => log("the driver answers"),
+        News::Refuses(error) => log(&format!("{error}; it is asked again")),
+    });
+    let exit = tokio::select! {
+        _ = interrupt.recv() => Exit::Interrupted,
+        _ = terminate.recv() => Exit::Fine,
+        () = exported => Exit::NoDriver,
+    };
+    tell_systemd(serve, "STOPPING=1");
+    if let Some(textfile) = textfile {
+        textfile.end();
+    }
+    Ok(exit)
+}
+
+fn tell_systemd(serve: &Serve, state: &str) {
+    if let Some(socket) = serve.notify_socket.as_deref().filter(|name| !name.is_empty())
+        && let Err(error) = notify(socket, state)
+    {
+        log(&format!("cannot tell {state} to {socket}: {error}"));
+    }
+}
+
+/// A line for the journal.
+fn log(line: &str) {
+    let _ = writeln!(std::io::stderr(), "vramlens: {line}");
+}
+
+/// Where to listen, only on this machine unless more is allowed.
+fn addresses(serve: &Serve) -> anyhow::Result<Vec<SocketAddr>> {
+    let listen = match (&serve.listen, &serve.textfile) {
+        (Some(listen), _) => listen.as_str(),
+        (None, None) => LISTEN,
+        (None, Some(_)) => return Ok(Vec::new()),
+    };
+    let found: Vec<SocketAddr> = listen
+        .to_socket_addrs()
+        .with_context(|| format!("{listen:?} is no address: write 127.0.0.1:9835 or [::1]:9835"))?
+        .collect();
+    if let Some(open) = found.iter().find(|address| !address.ip().is_loopback())
+        && !serve.allow_remote
+    {
+        bail!(
+            "{open} can be reached from other machines, which would read who runs what here: add \
+             --allow-remote if that is wanted, and --token-file FILE to let only some of them in"
+        );
+    }
+    if found.is_empty() {
+        bail!("{listen} has no address");
+    }
+    Ok(found)
+}
+
+fn token(file: &Path) -> anyhow::Result<Arc<str>> {
+    let name = file.display();
+    let meta = std::fs::metadata(file).with_context(|| format!("cannot read the token {name}"))?;
+    if meta.len() > LONGEST_TOKEN {
+        bail!("{name} is too long for a token: {LONGEST_TOKEN} bytes at the most");
+    }
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read the token {name}"))?;
+    let token = text.trim();
+    if token.is_empty() || !token.chars().all(|c| c.is_ascii_graphic()) {
+        bail!("{name} holds no token: one line of printable ASCII characters without spaces");
+    }
+    if meta.mode() & 0o004 != 0 {
+        log(&format!("every user of this machine can read {name}: chmod 600 {name}"));
+    }
+    Ok(token.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn serve(listen: &str, allow_remote: bool) -> anyhow::Result<Vec<SocketAddr>> {
+        addresses(&Serve {
+            listen: Some(listen.to_owned()),
+            allow_remote,
+            token_file: None,
+            holders: 20,
+            pcie: false,
+            textfile: None,
+            notify_socket: None,
+        })
+    }
+
+    #[test]
+    fn only_this_machine_is_let_in_without_a_word() {
+        for local in [LISTEN, "[::1]:0", "127.8.9.1:1"] {
+            assert_eq!(serve(local, false).unwrap().len(), 1);
+        }
+        for open in ["0.0.0.0:9835", "[::]:9835", "192.0.2.1:9835"] {
+            let error = serve(open, false).unwrap_err().to_string();
+            assert!(error.contains("--allow-remote") && error.contains("--token-file"), "{error}");
+            assert_eq!(serve(open, true).unwrap().len(), 1);
+        }
+        let error = format!("{:#}", serve("9835", false).unwrap_err());
+        assert!(error.contains("is no address"), "{error}");
+    }
+
+    #[test]
+    fn a_token_is_one_word() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("token");
+        let of = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            token(&file)
+        };
+        assert_eq!(&*of("s3cret\n").unwrap(), "s3cret");
+        for bad in ["", "\n", "two words", "tab\there", "für", &"x".repeat(5000)] {
+            assert!(of(bad).is_err(), "{bad}");
+        }
+        assert!(token(Path::new("/nowhere/token")).is_err());
+    }
+}

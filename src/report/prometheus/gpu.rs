@@ -1,0 +1,282 @@
+//! GPUs: the fields of the table, and what is there beyond them.
+
+use super::write::{Labels, Writer, short, with};
+use super::{Exposition, Kind, Row, in_unit};
+use crate::analyze::{Class, Fragmentation, GpuView, Growth, Holder, Ledger};
+use crate::fields::{self, FieldId, gpu_label, slope};
+use crate::sample::{AllocatorDevice, GpuSample, Memory, Reading, Why};
+use crate::units::Bytes;
+
+/// Every class, by its key in JSON.
+pub(super) const CLASSES: [(Class, &str); 20] = [
+    (Class::Active, "active"),
+    (Class::Idle, "idle"),
+    (Class::Unknown, "unknown"),
+    (Class::Suspended, "suspended"),
+    (Class::Debugged, "debugged"),
+    (Class::Frozen, "frozen"),
+    (Class::Orphan, "orphan"),
+    (Class::Ghost, "ghost"),
+    (Class::Survivor, "survivor"),
+    (Class::Hidden, "hidden"),
+    (Class::Defunct, "defunct"),
+    (Class::Stuck, "stuck"),
+    (Class::Unkillable, "unkillable"),
+    (Class::OtherNamespace, "other_namespace"),
+    (Class::OtherUser, "other_user"),
+    (Class::Exiting, "exiting"),
+    (Class::IdleServer, "idle_server"),
+    (Class::BusyCpu, "busy_cpu"),
+    (Class::Reused, "reused"),
+    (Class::Protected, "protected"),
+];
+
+/// What of GPUs is no field.
+pub(super) const ROWS: &[Row] = &[
+    ("vramlens_gpu", Kind::Info, "", "What a GPU is.", info),
+    ("vramlens_gpu_up", Kind::Gauge, "", "1 while a GPU answers, 0 while it is lost.", up),
+    (
+        "vramlens_gpu_memory_cached_bytes",
+        Kind::Gauge,
+        "bytes",
+        "Cached by allocators and not used, as far as those could be read.",
+        cached,
+    ),
+    (
+        "vramlens_gpu_memory_shared_bytes",
+        Kind::Gauge,
+        "bytes",
+        "Listed more than once, since processes share it.",
+        |of, out| ledger(of, out, |ledger| ledger.shared),
+    ),
+    (
+        "vramlens_gpu_holders",
+        Kind::Gauge,
+        "",
+        "Processes that hold memory or have the device open, by class.",
+        classes,
+    ),
+    (
+        "vramlens_gpu_zombies",
+        Kind::Gauge,
+        "",
+        "Holders that nobody wants, by the evidence.",
+        |of, out| each(of, |gpu, labels| out.sample(labels, f64::from(gpu.counts.zombies))),
+    ),
+    (
+        "vramlens_gpu_zombie_memory_bytes",
+        Kind::Gauge,
+        "bytes",
+        "What ending the zombies would free, as the driver lists it.",
+        |of, out| each(of, |gpu, labels| out.bytes(labels, gpu.counts.zombie_bytes)),
+    ),
+    (
+        "vramlens_gpu_growth_bytes_per_minute",
+        Kind::Gauge,
+        "",
+        "How used memory moves in a minute.",
+        growth,
+    ),
+    (
+        "vramlens_gpu_full_in_seconds",
+        Kind::Gauge,
+        "seconds",
+        "When the GPU is full at the present slope: earliest, likely and latest.",
+        full_in,
+    ),
+    (
+        "vramlens_gpu_allocator_reserved_bytes",
+        Kind::Gauge,
+        "bytes",
+        "Taken from the driver by the allocators that could be read.",
+        |of, out| allocators(of, out, |device| device.reserved),
+    ),
+    (
+        "vramlens_gpu_allocator_allocated_bytes",
+        Kind::Gauge,
+        "bytes",
+        "In living tensors of the allocators that could be read.",
+        |of, out| allocators(of, out, |device| device.allocated),
+    ),
+    (
+        "vramlens_gpu_fragmented_bytes",
+        Kind::Gauge,
+        "bytes",
+        "Cached in pieces too small for the next request, in allocators whose blocks could be read.",
+        |of, out| blocks(of, out, |_, fragmented| fragmented),
+    ),
+    (
+        "vramlens_gpu_reusable_bytes",
+        Kind::Gauge,
+        "bytes",
+        "Cached in pieces large enough for the next request, likewise.",
+        |of, out| blocks(of, out, |reusable, _| reusable),
+    ),
+    (
+        "vramlens_gpu_throttle_reasons",
+        Kind::Gauge,
+        "",
+        "The driver's bits of why clocks are held down.",
+        |of, out| {
+            each(of, |gpu, labels| {
+                out.reading(labels, gpu.sample.throttle.map(|bits| bits.0 as f64));
+            });
+        },
+    ),
+];
+
+/// Labels that name a GPU.
+pub(super) fn labels(gpu: &GpuSample) -> Labels {
+    vec![("gpu", gpu_label(gpu)), ("uuid", gpu.uuid.0.to_string())]
+}
+
+fn each(of: &Exposition<'_>, mut write: impl FnMut(&GpuView, &Labels)) {
+    if of.is_current() {
+        for gpu in &of.view.gpus {
+            write(gpu, &labels(&gpu.sample));
+        }
+    }
+}
+
+/// The samples of a field.
+pub(super) fn field(of: &Exposition<'_>, id: FieldId, out: &mut Writer) {
+    each(of, |gpu, labels| {
+        if let Some(value) = number(id, gpu) {
+            out.sample(labels, in_unit(value, id.field().unit));
+        }
+    });
+}
+
+/// The field as a number, in the unit of the table; `None` where it is absent or words.
+fn number(id: FieldId, gpu: &GpuView) -> Option<f64> {
+    let sample = &gpu.sample;
+    let memory = |pick: fn(&Memory) -> Bytes| sample.memory.value().map(|m| pick(m).0 as f64);
+    let ledger = |pick: fn(&Ledger) -> Bytes| gpu.ledger.value().map(|l| pick(l).0 as f64);
+    match id {
+        FieldId::GpuTotal => memory(|memory| memory.total),
+        FieldId::GpuUsed => memory(|memory| memory.used),
+        FieldId::GpuReserved => Some(sample.memory.value()?.reserved.get()?.0 as f64),
+        FieldId::GpuFree => memory(|memory| memory.free),
+        FieldId::GpuProcesses => ledger(|ledger| ledger.processes),
+        FieldId::GpuSurvivors => ledger(|ledger| ledger.survivors),
+        FieldId::GpuUnaccounted => ledger(|ledger| ledger.unaccounted),
+        FieldId::GpuUtilization => sample.utilization.get().map(|use_| short(use_.sm.0)),
+        FieldId::GpuMemoryUtilization => sample.utilization.get().map(|use_| short(use_.memory.0)),
+        FieldId::GpuTemperature => sample.temperature.get().map(|t| f64::from(t.0)),
+        FieldId::GpuPower => sample.power.get().map(|power| power.0 as f64),
+        FieldId::GpuPowerLimit => sample.power_limit.get().map(|power| power.0 as f64),
+        FieldId::GpuSmClock => sample.sm_clock.get().map(|clock| f64::from(clock.0)),
+        FieldId::GpuMemoryClock => sample.memory_clock.get().map(|clock| f64::from(clock.0)),
+        FieldId::GpuPcieRx => sample.pcie.get().map(|pcie| pcie.rx.0 as f64),
+        FieldId::GpuPcieTx => sample.pcie.get().map(|pcie| pcie.tx.0 as f64),
+        FieldId::GpuFan => sample.fan.get().map(|fan| short(fan.0)),
+        _ => None,
+    }
+}
+
+fn info(of: &Exposition<'_>, out: &mut Writer) {
+    each(of, |gpu, labels| {
+        let text = |reading: &Reading<String>| reading.value().cloned().unwrap_or_default();
+        let (name, bus) = (text(&gpu.sample.name), text(&gpu.sample.pci_bus_id));
+        let parent = gpu.sample.mig.as_ref().map(|mig| mig.parent.0.to_string());
+        let mut all = with(labels, &[("name", &name), ("pci_bus_id", &bus)]);
+        // An instance of a GPU is not to be counted as one more GPU.
+        all.push(("parent", parent.unwrap_or_default()));
+        out.sample(&all, 1.0);
+    });
+}
+
+fn up(of: &Exposition<'_>, out: &mut Writer) {
+    each(of, |gpu, labels| {
+        let lost = gpu.sample.memory.why() == Some(Why::GpuLost);
+        out.sample(labels, if lost { 0.0 } else { 1.0 });
+    });
+}
+
+fn ledger(of: &Exposition<'_>, out: &mut Writer, pick: fn(&Ledger) -> Bytes) {
+    each(of, |gpu, labels| {
+        if let Reading::Value(ledger) = &gpu.ledger {
+            out.bytes(labels, pick(ledger));
+        }
+    });
+}
+
+/// Holders of a GPU.
+pub(super) fn holders<'a>(of: &Exposition<'a>, gpu: &GpuView) -> impl Iterator<Item = &'a Holder> {
+    let uuid = gpu.sample.uuid.clone();
+    of.view.holders.iter().filter(move |holder| holder.gpu == uuid)
+}
+
+fn classes(of: &Exposition<'_>, out: &mut Writer) {
+    each(of, |gpu, labels| {
+        for (class, key) in CLASSES {
+            let count = holders(of, gpu).filter(|holder| holder.verdict.class == class).count();
+            out.sample(&with(labels, &[("class", key)]), count as f64);
+        }
+    });
+}
+
+fn growth(of: &Exposition<'_>, out: &mut Writer) {
+    each(of, |gpu, labels| {
+        if let Some(slope) = slope(gpu.growth) {
+            out.sample(labels, slope);
+        }
+    });
+}
+
+fn full_in(of: &Exposition<'_>, out: &mut Writer) {
+    each(of, |gpu, labels| {
+        if let Growth::Trend { full_in_ms: Some(times), .. } = gpu.growth {
+            for (bound, ms) in ["earliest", "likely", "latest"].into_iter().zip(times) {
+                out.sample(&with(labels, &[("bound", bound)]), ms as f64 / 1000.0);
+            }
+        }
+    });
+}
+
+fn cached(of: &Exposition<'_>, out: &mut Writer) {
+    each(of, |gpu, labels| {
+        let mut known = holders(of, gpu).filter_map(fields::cached).peekable();
+        if known.peek().is_some() {
+            out.bytes(labels, known.sum());
+        }
+    });
+}
+
+/// A sum over the allocators that could be read; nothing where none could.
+fn allocators(of: &Exposition<'_>, out: &mut Writer, pick: fn(&AllocatorDevice) -> Bytes) {
+    each(of, |gpu, labels| {
+        let read = holders(of, gpu).filter_map(|holder| holder.allocator.as_ref()?.value());
+        let mut devices = read.flat_map(|sample| &sample.devices).map(pick).peekable();
+        if devices.peek().is_some() {
+            out.bytes(labels, devices.sum());
+        }
+    });
+}
+
+fn blocks(of: &Exposition<'_>, out: &mut Writer, pick: fn(Bytes, Bytes) -> Bytes) {
+    each(of, |gpu, labels| {
+        let known = holders(of, gpu).filter_map(|holder| match holder.fragmentation {
+            Fragmentation::Blocks { reusable, fragmented, .. } => Some(pick(reusable, fragmented)),
+            Fragmentation::None | Fragmentation::CachedOnly { .. } => None,
+        });
+        let mut known = known.peekable();
+        if known.peek().is_some() {
+            out.bytes(labels, known.sum());
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_class_has_the_key_that_it_has_in_json() {
+        for (n, (class, key)) in CLASSES.iter().enumerate() {
+            assert_eq!(*class as usize, n, "{key} is out of order");
+            assert_eq!(serde_json::to_value(class).unwrap(), *key);
+        }
+        assert_eq!(Class::Protected as usize + 1, CLASSES.len());
+    }
+}
