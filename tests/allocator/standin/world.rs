@@ -119,7 +119,7 @@ impl World {
             retries: 0,
             ooms: 0,
         };
-        let kind = if shape.wrong == Wrong::OtherMutex { 0 } else { 1 };
+        let kind = u64::from(shape.wrong != Wrong::OtherMutex);
         device.put(16, kind);
         let first = world.first_pool();
         for small in [false, true] {
@@ -301,7 +301,7 @@ impl World {
         let mut now = [[0_i64; 2]; 9];
         for segment in &self.segments {
             let pool = usize::from(!self.pools[segment.pool].small);
-            let mut add = |counter: usize, n: u64| now[counter][pool] += n as i64;
+            let mut add = |counter: usize, n: u64| now[counter][pool] += n.cast_signed();
             // Expandable segments were not counted before 2.13.
             add(1, u64::from(!segment.expandable));
             for block in segment.blocks.iter().filter(|block| block.state != State::Unmapped) {
@@ -357,7 +357,7 @@ impl World {
                 match self.shape.wrong {
                     Wrong::PeakFirst => words.swap(0, 1),
                     Wrong::NarrowCounters => {
-                        words = [words[0] | words[1] << 32, words[2] | words[3] << 32, 0, 0]
+                        words = [words[0] | words[1] << 32, words[2] | words[3] << 32, 0, 0];
                     }
                     _ => {}
                 }
