@@ -17,6 +17,8 @@ pub mod locate;
 pub mod maps;
 pub mod memory;
 mod reader;
+pub mod servers;
+pub mod settings;
 pub mod stats;
 pub mod view;
 pub mod walk;

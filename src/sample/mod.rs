@@ -12,6 +12,7 @@ mod proc;
 mod reading;
 mod redact;
 pub mod text;
+mod server;
 
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,7 @@ pub use proc::{
 };
 pub use reading::{Reading, Why};
 pub use redact::redact;
+pub use server::{ServedDevice, ServedModel, ServerSample, ServerSoftware};
 
 /// One arrival. GPU facts and host facts come from different threads and never wait for each
 /// other; the view joins them and shows the age of each.
