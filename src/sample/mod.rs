@@ -9,6 +9,7 @@ mod gpu;
 mod kill;
 mod proc;
 mod reading;
+mod redact;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,7 @@ pub use proc::{
     Container, EnvVar, HostFacts, NvidiaFds, ProcSample, ProcState, ProcTick, ScanReport, Signals,
 };
 pub use reading::{Reading, Why};
+pub use redact::redact;
 
 /// One arrival. GPU facts and host facts come from different threads and never wait for each
 /// other; the view joins them and shows the age of each.
