@@ -33,6 +33,8 @@ pub(super) enum Mark {
     Tgi,
     DeepSpeed,
     Ollama,
+    Ffmpeg,
+    Torch,
     Whisper,
     Kobold,
     LlamaCpp,
@@ -182,6 +184,12 @@ pub(super) static TABLE: &[Clue] = &[
     clue("text_generation", Mark::Tgi),
     clue("deepspeed", Mark::DeepSpeed),
     clue("ollama", Mark::Ollama),
+    clue("llama runner process", Mark::Ollama),
+    clue("llama-server process", Mark::Ollama),
+    clue("ffmpeg", Mark::Ffmpeg),
+    clue("avhwdevicecontext", Mark::Ffmpeg),
+    clue("hwcontext", Mark::Ffmpeg),
+    clue("torch", Mark::Torch),
     clue("whisper_", Mark::Whisper),
     clue("koboldcpp", Mark::Kobold),
     clue("llama_model_load", Mark::LlamaCpp),
@@ -235,7 +243,7 @@ pub(super) fn find(lines: &[Line]) -> Vec<Sign> {
     signs
 }
 
-/// Whether the setting at `at` stands in "try setting …=expandable_segments:True".
+/// Whether the setting at `at` stands in the advice to try it.
 fn is_advice(lines: &[Line], number: usize, lower: &str, at: usize) -> bool {
     let before = lower.get(..at).unwrap_or_default();
     let after = lower.get(at..).unwrap_or_default();

@@ -134,8 +134,7 @@ fn shell_kills(lines: &[Line]) -> Vec<Event> {
 fn repair(event: &mut Event, lines: &[Line]) {
     match event.signature.id {
         "tf.shape" => {
-            let text: String =
-                lines.iter().skip(event.line).take(3).map(|line| line.body()).collect();
+            let text: String = lines.iter().skip(event.line).take(3).map(Line::body).collect();
             if let Some(bytes) = tensor_bytes(&text) {
                 event.figures.set(Slot::Requested, bytes);
             }

@@ -86,7 +86,10 @@ fn headline(answer: &Explanation, out: &mut String) {
     };
     let version = match (&answer.version, answer.wording) {
         (Some(version), _) => format!(" {version}"),
-        (None, Some(wording)) => format!(" ({wording}, by its wording)"),
+        (None, Some(wording)) if answer.software.starts_with("pytorch") => {
+            format!(" ({wording}, by its wording)")
+        }
+        (None, Some(wording)) => format!(" (PyTorch {wording}, by its wording)"),
         (None, None) => String::new(),
     };
     let device = answer.device.map(|device| format!(", device {device}")).unwrap_or_default();
@@ -234,6 +237,9 @@ fn fix(number: usize, advice: &Advice, out: &mut String) {
     let gap = WIDTH.saturating_sub(lead.width() + right.width()).max(2);
     let _ = writeln!(out, "{}", format!("{lead}{}{right}", " ".repeat(gap)).trim_end());
     paragraph(out, "       ", "         ", &advice.line);
+    if let Some(note) = &advice.note {
+        paragraph(out, "       # ", "       # ", note);
+    }
     if advice.cost != "none" {
         paragraph(out, "     costs: ", "            ", advice.cost);
     }

@@ -1,8 +1,11 @@
 //! The fixes in order, each with the bytes it gives where they can be computed, and the exact line
 //! for this software. What cannot help here is left out, and named.
 
+mod beyond;
 mod fill;
 mod lines;
+mod lines_model;
+mod lines_step;
 mod useless;
 
 use serde::Serialize;
@@ -14,7 +17,7 @@ use super::figures::Slot;
 use super::judge::Case;
 use super::numbers::Numbers;
 use super::signatures::Stage;
-use lines::{ROWS, Row, When};
+use lines::{Row, When};
 
 pub(super) use useless::useless;
 
@@ -31,6 +34,8 @@ pub struct Advice {
     pub saves: Option<Saves>,
     /// The line to type or to change.
     pub line: String,
+    /// What else to know about that line.
+    pub note: Option<String>,
     /// What it costs.
     pub cost: &'static str,
 }
@@ -82,6 +87,7 @@ pub(super) fn advise(case: &Case, n: &Numbers, finding: &Finding) -> Vec<Advice>
         .iter()
         .filter_map(|fix| {
             let (line, cost) = line(*fix, case, n, finding)?;
+            let (line, note) = noted(&line);
             let saves = fill::saves(*fix, case, n, finding);
             Some(Advice {
                 fix: *fix,
@@ -89,16 +95,29 @@ pub(super) fn advise(case: &Case, n: &Numbers, finding: &Finding) -> Vec<Advice>
                 saves_bytes: saves.map(|(bytes, _)| bytes),
                 saves: saves.map(|(_, how)| how),
                 line,
+                note,
                 cost,
             })
         })
         .collect();
-    advice.extend(beyond(case, finding));
+    advice.extend(beyond::beyond(case, finding));
     advice
 }
 
+/// A line, and what stands behind it after three spaces.
+fn noted(text: &str) -> (String, Option<String>) {
+    match text.split_once("   ") {
+        Some((line, note)) => {
+            let note = note.trim();
+            let inner = note.strip_prefix('(').and_then(|note| note.strip_suffix(')'));
+            (line.to_owned(), Some(inner.unwrap_or(note).to_owned()))
+        }
+        None => (text.to_owned(), None),
+    }
+}
+
 fn line(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> Option<(String, &'static str)> {
-    ROWS.iter()
+    lines::rows()
         .filter(|row| row.fix == fix && fits(row, case, n, finding))
         .find_map(|row| Some((fill::filled(row.line, case, n)?, row.cost)))
 }
@@ -135,81 +154,5 @@ fn fits(row: &Row, case: &Case, n: &Numbers, finding: &Finding) -> bool {
         }
         When::FlashOff => case.has(Mark::FlashAttentionOff),
         When::Float32 => case.has(Mark::Float32),
-    }
-}
-
-/// What helps and is none of the nine.
-fn beyond(case: &Case, finding: &Finding) -> Option<Advice> {
-    let event = case.event()?;
-    let make = |title, line: &str, cost| {
-        Some(Advice { fix: 0, title, saves_bytes: None, saves: None, line: line.to_owned(), cost })
-    };
-    let id = event.signature.id;
-    if finding.diagnosis == Diagnosis::HostRamNotVram {
-        return match id {
-            "host.loader_bus" | "host.loader_shm" | "host.shm_full" | "nccl.shm"
-            | "nccl.shm_segment" => make(
-                "Give the container more shared memory",
-                "docker run --shm-size=8g ...   (or --ipc=host; fewer num_workers)",
-                "none",
-            ),
-            "host.paging_file" | "host.winerror" | "host.oserror" => make(
-                "Enlarge the paging file",
-                "System > Advanced > Performance > Virtual memory: 64 GB or system managed",
-                "disk space",
-            ),
-            "host.k8s" => make(
-                "Raise the container's memory limit",
-                "resources.limits.memory: 32Gi   (host RAM, not nvidia.com/gpu)",
-                "host RAM",
-            ),
-            "host.slurm" | "host.slurm_dash" | "host.slurm_state" => {
-                make("Ask for more host memory", "#SBATCH --mem=128G", "host RAM")
-            }
-            "host.loader_killed" | "host.loader_exit" => make(
-                "Fewer or lighter data workers",
-                "DataLoader(..., num_workers=2)",
-                "slower loading",
-            ),
-            _ if case.software == "ollama" => None,
-            _ => make(
-                "Need less host RAM, or have more",
-                "load shards one by one (low_cpu_mem_usage=True), less offloading, more RAM or swap",
-                "time",
-            ),
-        };
-    }
-    match id {
-        "other.assert" | "other.assertion" => make(
-            "Find the index that is out of range",
-            "CUDA_LAUNCH_BLOCKING=1 python ...   (labels < num_classes? token ids < vocabulary?)",
-            "a slower run",
-        ),
-        "vllm.profiling" => make(
-            "Start it again",
-            "vllm serve ...   when nobody else starts or stops on the device",
-            "none",
-        ),
-        "other.disk" => {
-            make("Free the disk", "df -h; du -xh --max-depth=2 | sort -h | tail", "none")
-        }
-        "other.library" | "other.shared_object" | "other.driver_old" | "other.driver_too_old" => {
-            make(
-                "Make driver and libraries match",
-                "nvidia-smi; python -c 'import torch; print(torch.version.cuda)'   then update the driver",
-                "none",
-            )
-        }
-        "triton.resources" => make(
-            "Make the kernel's blocks smaller",
-            "smaller BLOCK_* sizes or num_stages in the kernel's configuration",
-            "speed of that kernel",
-        ),
-        _ if case.has(Mark::NoCaching) => make(
-            "Turn caching on again",
-            "unset PYTORCH_NO_CUDA_MEMORY_CACHING   (it is for diagnosis only)",
-            "none",
-        ),
-        _ => None,
     }
 }
