@@ -14,6 +14,9 @@ mod past;
 mod scene;
 mod verdict;
 mod view;
+pub mod workload;
+
+pub mod select;
 
 pub use kill_plan::{ExpectedBytes, KillPlan, PlanRow, Refusal, freed_by, plan, zombies};
 pub use kill_proof::{Freed, KillProof, Remaining, kill_proof};
