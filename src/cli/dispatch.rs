@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use crate::cli::args::{Cli, ColorWhen, Command, RecordArgs};
+use crate::cli::args::{Cli, ColorWhen, Command, RecordArgs, RunArgs};
 use crate::cli::config::{Resolved, resolve};
 use crate::cli::settings::{SETTINGS, Settings, duration_ms, example};
 use crate::cmd::look::{self, Form};
-use crate::cmd::{Exit, record, top};
+use crate::cmd::{Exit, record, run as command, top};
 use crate::runtime::options::Options;
 use crate::units::Bytes;
 
@@ -20,6 +20,9 @@ pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// # Errors
 /// What the user should read on standard error; it exits with 2.
 pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
+    if let Some(Command::Run(RunArgs { monitor: Some(control), command, .. })) = &cli.command {
+        return command::monitor(*control, command);
+    }
     let resolved = resolve(&cli.common, env)?;
     let settings = &resolved.settings;
     let options = options(settings);
@@ -27,6 +30,7 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
     match &cli.command {
         None => view(cli, settings, options, form, env),
         Some(Command::Triage) => look::triage(&options, form),
+        Some(Command::Run(args)) => command::run(&watched(args), &options, form),
         Some(Command::Record(args)) => record::run(&recording(args)?, &options),
         Some(Command::Config(args)) if args.example => {
             top::print(&example())?;
@@ -100,6 +104,14 @@ fn recording(args: &RecordArgs) -> anyhow::Result<record::Record> {
     };
     let max_size = args.max_size.as_deref().map(str::parse).transpose()?;
     Ok(record::Record { file: args.file.clone(), duration, max_size, redact: args.redact })
+}
+
+fn watched(args: &RunArgs) -> command::Run {
+    command::Run {
+        command: args.command.clone(),
+        record: args.record.clone(),
+        quiet: args.quiet,
+    }
 }
 
 fn show(resolved: &Resolved) -> anyhow::Result<Exit> {

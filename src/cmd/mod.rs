@@ -2,6 +2,7 @@
 
 pub mod look;
 pub mod record;
+pub mod run;
 pub mod top;
 
 use std::io::Write;
@@ -25,6 +26,8 @@ pub enum Exit {
     Stalled,
     /// Interrupted.
     Interrupted,
+    /// As the command that was run.
+    Command(u8),
 }
 
 impl Exit {
@@ -37,6 +40,7 @@ impl Exit {
             Self::NoDriver => 3,
             Self::Stalled => 4,
             Self::Interrupted => 130,
+            Self::Command(code) => code,
         }
     }
 }
