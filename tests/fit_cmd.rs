@@ -43,7 +43,14 @@ fn look() {
         let (code, text) = ask(&model(&save(folder.path(), name)), &gpus);
         println!("{text}exit {code}\n--------");
     }
-    println!("{}", ask(&model("70B"), &[gpu(0, "NVIDIA H200", 140, 139, 0), gpu(1, "NVIDIA H200", 140, 100, 0)]).1);
+    println!(
+        "{}",
+        ask(
+            &model("70B"),
+            &[gpu(0, "NVIDIA H200", 140, 139, 0), gpu(1, "NVIDIA H200", 140, 100, 0)]
+        )
+        .1
+    );
     println!("{}", ask(&model("sdxl"), &gpus).1);
     println!("{}", ask(&FitOptions::default(), &gpus).1);
     println!("{}", ask(&FitOptions { ascii: true, ..FitOptions::default() }, &[]).1);

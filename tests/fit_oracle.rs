@@ -32,7 +32,10 @@ impl Group {
         let worst = self.0.last().map_or("", |w| w.1.as_str());
         println!(
             "{name:<26} n {:>4}  median {:>7.3}{unit}  p95 {:>7.3}{unit}  worst {:>7.3}{unit}  {worst}",
-            self.0.len(), row.0, row.1, row.2,
+            self.0.len(),
+            row.0,
+            row.1,
+            row.2,
         );
         row
     }

@@ -121,7 +121,11 @@ fn caches_are_exact() {
         let check = |what: &str, ours: u64, theirs: &Json, unit: f64| {
             let Some(theirs) = theirs.as_f64() else { return 0 };
             let rough = if theirs.fract() == 0.0 && theirs > 300.0 { 0.51 } else { 0.011 };
-            assert!((mib(ours) / unit - theirs).abs() <= rough, "{id} {what}: {} for {theirs}", mib(ours));
+            assert!(
+                (mib(ours) / unit - theirs).abs() <= rough,
+                "{id} {what}: {} for {theirs}",
+                mib(ours)
+            );
             1
         };
         let cache = bytes.full + bytes.window;
@@ -173,7 +177,13 @@ fn compute_buffers() {
     }
     errors.sort_by(|a, b| a.0.total_cmp(&b.0));
     let at = |q: f64| errors[((errors.len() - 1) as f64 * q).round() as usize].0;
-    println!("compute: n {}  median {:.2} %  p95 {:.2} %  worst {}", errors.len(), at(0.5), at(0.95), errors.last().unwrap().1);
+    println!(
+        "compute: n {}  median {:.2} %  p95 {:.2} %  worst {}",
+        errors.len(),
+        at(0.5),
+        at(0.95),
+        errors.last().unwrap().1
+    );
     assert!(at(0.5) <= 3.0 && at(0.95) <= 10.0);
 }
 
@@ -182,7 +192,14 @@ fn denoisers_as_logged() {
     for point in points() {
         let Some(measured) = point["measured"]["denoiser_compute_mib"].as_f64() else { continue };
         let name = point["model"].as_str().unwrap();
-        let side: u64 = point["run"]["resolution"].as_str().unwrap().split('x').next().unwrap().parse().unwrap();
+        let side: u64 = point["run"]["resolution"]
+            .as_str()
+            .unwrap()
+            .split('x')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
         let flash = point["run"]["fa"].as_u64() == Some(1);
         let image = diffusion::Image { width: side, height: side, flash, ..Default::default() };
         let ours = diffusion::denoiser_scratch(name, &image).unwrap() as f64 / MIB;

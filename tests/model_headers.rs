@@ -93,13 +93,23 @@ fn hostile_headers_are_refused_with_a_reason() {
         bytes
     };
     let text = |s: &str| [&(s.len() as u64).to_le_bytes()[..], s.as_bytes()].concat();
-    let pair = |key: &str, kind: u32, value: &[u8]| [text(key), kind.to_le_bytes().to_vec(), value.to_vec()].concat();
+    let pair = |key: &str, kind: u32, value: &[u8]| {
+        [text(key), kind.to_le_bytes().to_vec(), value.to_vec()].concat()
+    };
     let tensor = |name: &str, dims: u32, ne: &[u64], kind: u32, offset: u64| {
         let ne: Vec<u8> = ne.iter().flat_map(|n| n.to_le_bytes()).collect();
-        [text(name), dims.to_le_bytes().to_vec(), ne, kind.to_le_bytes().to_vec(), offset.to_le_bytes().to_vec()].concat()
+        [
+            text(name),
+            dims.to_le_bytes().to_vec(),
+            ne,
+            kind.to_le_bytes().to_vec(),
+            offset.to_le_bytes().to_vec(),
+        ]
+        .concat()
     };
     let huge = u64::MAX.to_le_bytes();
-    let array = |kind: u32, len: u64| [kind.to_le_bytes().to_vec(), len.to_le_bytes().to_vec()].concat();
+    let array =
+        |kind: u32, len: u64| [kind.to_le_bytes().to_vec(), len.to_le_bytes().to_vec()].concat();
     let align = |n: u32| pair("general.alignment", 4, &n.to_le_bytes());
     let twice = [pair("a", 4, &[0; 4]), pair("a", 4, &[0; 4])].concat();
     let two = |a: Vec<u8>, b: Vec<u8>| [a, b].concat();
@@ -182,7 +192,8 @@ fn a_set_of_400_gb_and_its_missing_parts() {
     let folder = tempfile::tempdir().unwrap();
     let part = |n: u64| folder.path().join(format!("big-{n:05}-of-00009.gguf"));
     for n in 1..=9 {
-        let mut w = if n == 1 { small(3, false) } else { Writer { version: 3, ..Writer::default() } };
+        let mut w =
+            if n == 1 { small(3, false) } else { Writer { version: 3, ..Writer::default() } };
         w.int("split.no", n - 1).int("split.count", 9);
         for i in 0..60 {
             w.tensor(&format!("blk.{}.ffn_up_exps.weight", i + n * 60), "Q8_0", &[7168, 2048, 48]);
@@ -203,7 +214,8 @@ fn a_set_of_400_gb_and_its_missing_parts() {
 
 #[test]
 fn safetensors_survive_every_byte() {
-    let json = br#"{"__metadata__":{"a":"b"},"w":{"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]}}"#;
+    let json =
+        br#"{"__metadata__":{"a":"b"},"w":{"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]}}"#;
     let mut bytes = (json.len() as u64).to_le_bytes().to_vec();
     bytes.extend(json);
     for len in 0..bytes.len() {

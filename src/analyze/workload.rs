@@ -2,6 +2,7 @@
 //! Pure: from the facts of a sample alone.
 
 mod args;
+mod settings;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -12,10 +13,12 @@ use crate::model::ggml::CacheType;
 use crate::model::plan::Settings;
 use crate::sample::{ProcSample, Reading, Why};
 
-pub use table::{Setting, Software};
+pub use settings::Setting;
+pub use table::Software;
 
 use args::Command;
-use table::{SETTINGS, SIGNATURES, Signature};
+use settings::SETTINGS;
+use table::{SIGNATURES, Signature};
 
 /// Longest value that is kept, in characters.
 const KEPT: usize = 512;
@@ -157,9 +160,8 @@ pub fn recognise(process: &ProcSample, ancestors: &[&ProcSample]) -> Recognition
         };
     };
     let near = ancestors.iter().take(ANCESTORS);
-    let parents: Vec<(&ProcSample, Command<'_>)> = near
-        .filter_map(|parent| Some((*parent, Command::of(parent.cmdline.value()?))))
-        .collect();
+    let parents: Vec<(&ProcSample, Command<'_>)> =
+        near.filter_map(|parent| Some((*parent, Command::of(parent.cmdline.value()?)))).collect();
     // A server that Ollama started is Ollama's, with the settings of both.
     let by_ollama = signature.software == Software::LlamaCpp
         && (seen_text(&seen).contains("ollama")
@@ -171,8 +173,8 @@ pub fn recognise(process: &ProcSample, ancestors: &[&ProcSample]) -> Recognition
         let here = here.map(|(flag, value)| (value, Origin::Argument(flag)));
         let there = || {
             let same = |c: &Command<'_>| find_command(c).map(|s| s.0.software) == Some(software);
-            let parent = parents.iter().filter(|(_, command)| same(command));
-            parent.filter_map(|(_, c)| c.value(row.flags, row.bare)).next()
+            let mut parent = parents.iter().filter(|(_, command)| same(command));
+            parent.find_map(|(_, c)| c.value(row.flags, row.bare))
         };
         let found = here
             .or_else(|| variable(process, row.variables))
@@ -205,7 +207,10 @@ fn kept(text: &str) -> String {
 }
 
 /// The first signature that matches: by name, by arguments, then by weaker signs.
-fn find(process: &ProcSample, command: Option<&Command<'_>>) -> Option<(&'static Signature, Origin)> {
+fn find(
+    process: &ProcSample,
+    command: Option<&Command<'_>>,
+) -> Option<(&'static Signature, Origin)> {
     let by_name = SIGNATURES.iter().find_map(|s| {
         let renamed = s.names.iter().any(|name| process.comm.starts_with(name));
         renamed.then(|| (s, Origin::Name(kept(&process.comm))))
@@ -239,7 +244,8 @@ fn by_signs(process: &ProcSample) -> Option<(&'static Signature, Origin)> {
         Some((s, Origin::Environment(found.name.clone())))
     });
     let torch = || SIGNATURES.iter().find(|s| s.software == Software::Torch);
-    let allocator = || process.allocator.as_ref()?.value().and(torch()).map(|s| (s, Origin::Allocator));
+    let allocator =
+        || process.allocator.as_ref()?.value().and(torch()).map(|s| (s, Origin::Allocator));
     let weights = || {
         let ends = [".safetensors", ".pt", ".pth", ".bin"];
         let mut files = process.model_files.iter();
@@ -268,7 +274,8 @@ fn model_word(
         let signature = find_command(c).map(|s| s.0).filter(|s| s.software == software)?;
         c.word_after(signature.model_after)
     };
-    let found = |value: String, origin| Found { setting: Setting::Model, value: kept(&value), origin };
+    let found =
+        |value: String, origin| Found { setting: Setting::Model, value: kept(&value), origin };
     let own = command.and_then(word);
     let own = own.map(|(at, value)| found(value, Origin::Argument(at)));
     own.or_else(|| {

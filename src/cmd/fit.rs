@@ -162,11 +162,7 @@ pub fn run(options: &FitOptions, gpus: &[FitGpu], out: &mut dyn Write) -> anyhow
 /// # Errors
 ///
 /// Where a quantisation or an encoder is named that does not exist.
-pub fn answer_for(
-    model: &Model,
-    options: &FitOptions,
-    cards: &[FitGpu],
-) -> anyhow::Result<Answer> {
+pub fn answer_for(model: &Model, options: &FitOptions, cards: &[FitGpu]) -> anyhow::Result<Answer> {
     match (model.kind, model.format) {
         (Kind::Diffusion, _) => Ok(torch::diffusion(model, options, cards)),
         (Kind::Projector | Kind::Adapter, _) => Ok(torch::alone(model, options, cards)),

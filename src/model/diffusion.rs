@@ -124,8 +124,7 @@ pub(crate) fn from_folder(path: &Path, index: &Json) -> Result<Pipeline, ModelEr
     let class = index.get("_class_name").and_then(Json::as_str).unwrap_or_default();
     let family = CLASSES.iter().find(|row| class.starts_with(row.0)).map(|row| row.1);
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-    let mut pipeline =
-        Pipeline { name, family, text_bytes: 0, denoiser_bytes: 0, vae_bytes: 0 };
+    let mut pipeline = Pipeline { name, family, text_bytes: 0, denoiser_bytes: 0, vae_bytes: 0 };
     let parts = index.as_object().into_iter().flat_map(|map| map.keys());
     for part in parts.filter(|k| !k.starts_with('_') && !k.contains(['/', '\\', '.'])).take(64) {
         let bytes = component(&path.join(part))?;

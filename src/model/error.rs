@@ -46,7 +46,9 @@ pub enum ModelError {
         what: String,
     },
     /// Not a format that is known.
-    #[error("{what}: give a .gguf file, a .safetensors file, a folder with config.json, or a size such as 8B")]
+    #[error(
+        "{what}: give a .gguf file, a .safetensors file, a folder with config.json, or a size such as 8B"
+    )]
     UnknownFormat {
         /// What was found instead.
         what: String,

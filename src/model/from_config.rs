@@ -13,8 +13,16 @@ const DEPTH: usize = 3;
 
 /// Architectures that read and do not write.
 const ENCODERS: [&str; 10] = [
-    "bert", "roberta", "xlm-roberta", "distilbert", "nomic_bert", "modernbert", "deberta-v2", "mpnet",
-    "electra", "albert",
+    "bert",
+    "roberta",
+    "xlm-roberta",
+    "distilbert",
+    "nomic_bert",
+    "modernbert",
+    "deberta-v2",
+    "mpnet",
+    "electra",
+    "albert",
 ];
 
 /// The keys of the language part.
@@ -97,7 +105,8 @@ pub fn shape(root: &Value) -> Result<Shape, ModelError> {
         arch: arch.chars().take(64).collect(),
         known: arch != "unknown",
         embd,
-        ff: c.any(&["intermediate_size", "n_inner", "ffn_hidden_size", "intermediate_dim"])
+        ff: c
+            .any(&["intermediate_size", "n_inner", "ffn_hidden_size", "intermediate_dim"])
             .unwrap_or_else(|| embd.saturating_mul(4)),
         heads,
         head_k: head,
@@ -137,10 +146,20 @@ fn window(c: &Config<'_>) -> u64 {
 }
 
 fn experts(c: &Config<'_>) -> Option<Experts> {
-    const COUNT: [&str; 5] =
-        ["num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "num_routed_experts"];
-    const USED: [&str; 5] =
-        ["num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk", "moe_top_k"];
+    const COUNT: [&str; 5] = [
+        "num_experts",
+        "num_local_experts",
+        "n_routed_experts",
+        "moe_num_experts",
+        "num_routed_experts",
+    ];
+    const USED: [&str; 5] = [
+        "num_experts_per_tok",
+        "num_experts_per_token",
+        "experts_per_token",
+        "moe_topk",
+        "moe_top_k",
+    ];
     let count = c.any(&COUNT).filter(|n| *n > 1)?;
     let ff = c.any(&["moe_intermediate_size", "expert_intermediate_size", "intermediate_size"]);
     let ff = ff.unwrap_or(0);
@@ -198,7 +217,9 @@ fn layer_of(c: &Config<'_>, shape: &Shape, index: u64, blocks: u64) -> Layer {
         return layer;
     }
     let mut head = shape.head_k;
-    if mixer == Mixer::Full && let Some(global) = c.int("global_head_dim") {
+    if mixer == Mixer::Full
+        && let Some(global) = c.int("global_head_dim")
+    {
         head = global;
         layer.kv_heads = c.int("num_global_key_value_heads").unwrap_or(kv_heads);
     }
@@ -222,7 +243,8 @@ fn mixer(c: &Config<'_>, shape: &Shape, index: u64, blocks: u64) -> Mixer {
             };
         }
     }
-    if let Some(letter) = c.text("hybrid_override_pattern").and_then(|p| p.chars().nth(index as usize))
+    if let Some(letter) =
+        c.text("hybrid_override_pattern").and_then(|p| p.chars().nth(index as usize))
     {
         return match letter {
             'M' => Mixer::Recurrent,
@@ -237,9 +259,7 @@ fn mixer(c: &Config<'_>, shape: &Shape, index: u64, blocks: u64) -> Mixer {
 }
 
 fn by_arch(c: &Config<'_>, shape: &Shape, index: u64, blocks: u64) -> Option<Mixer> {
-    let in_list = |key: &str| {
-        c.list(key).map(|l| l.iter().any(|n| n.as_u64() == Some(index)))
-    };
+    let in_list = |key: &str| c.list(key).map(|l| l.iter().any(|n| n.as_u64() == Some(index)));
     let recurrent = |is_attention: bool| if is_attention { Mixer::Full } else { Mixer::Recurrent };
     match shape.arch.as_str() {
         "mamba" | "mamba2" | "falcon_mamba" | "rwkv" | "rwkv7" => Some(Mixer::Recurrent),
@@ -266,10 +286,9 @@ fn by_arch(c: &Config<'_>, shape: &Shape, index: u64, blocks: u64) -> Option<Mix
 /// Whether layers of this family keep a window where nothing is said layer by layer.
 fn is_windowed(c: &Config<'_>, shape: &Shape, index: u64) -> bool {
     let every = match shape.arch.as_str() {
-        "gemma2" => 2,
+        "gemma2" | "gpt_oss" => 2,
         "gemma3" | "gemma3_text" => 6,
         "cohere2" => 4,
-        "gpt_oss" => 2,
         "mistral" | "mixtral" | "phi3" | "starcoder2" => return true,
         "qwen2" | "qwen2_moe" | "qwen3" => {
             return index >= c.int("max_window_layers").unwrap_or(u64::MAX);
@@ -287,7 +306,8 @@ fn state(c: &Config<'_>, shape: &Shape) -> u64 {
         let key = int(&["linear_key_head_dim"], 128);
         let keys = int(&["linear_num_key_heads"], heads).saturating_mul(key);
         let conv = int(&["linear_conv_kernel_dim"], 4).saturating_sub(1);
-        return conv.saturating_mul(keys.saturating_mul(2).saturating_add(inner))
+        return conv
+            .saturating_mul(keys.saturating_mul(2).saturating_add(inner))
             .saturating_add(key.saturating_mul(inner));
     }
     if let Some(cached) = c.any(&["conv_L_cache"]) {
@@ -311,9 +331,9 @@ fn state(c: &Config<'_>, shape: &Shape) -> u64 {
 
 /// How the weights are stored, in words, where the configuration says so.
 pub fn quantisation(root: &Value) -> Option<String> {
-    let config = root.get("quantization_config").or_else(|| {
-        NESTED.iter().find_map(|key| root.get(*key)?.get("quantization_config"))
-    })?;
+    let config = root
+        .get("quantization_config")
+        .or_else(|| NESTED.iter().find_map(|key| root.get(*key)?.get("quantization_config")))?;
     let int = |key: &str| config.get(key).and_then(Value::as_u64);
     let method = config.get("quant_method").and_then(Value::as_str).unwrap_or("quantised");
     let on = |key: &str| config.get(key).and_then(Value::as_bool) == Some(true);

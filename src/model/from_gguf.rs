@@ -246,7 +246,9 @@ fn state(keys: &Keys<'_>, shape: &Shape) -> u64 {
     let conv = int("ssm.conv_kernel").saturating_sub(1);
     if let Some(dim) = keys.int("kda.head_dim") {
         let wide = shape.heads.saturating_mul(dim);
-        return wide.saturating_mul(dim).saturating_add(wide.saturating_mul(conv).saturating_mul(3));
+        return wide
+            .saturating_mul(dim)
+            .saturating_add(wide.saturating_mul(conv).saturating_mul(3));
     }
     if let Some(cached) = keys.int("shortconv.l_cache") {
         return shape.embd.saturating_mul(cached.saturating_sub(1));

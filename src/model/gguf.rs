@@ -86,7 +86,7 @@ impl Gguf {
             return Err(ModelError::UnknownFormat { what: "this is no GGUF file".to_owned() });
         }
         let mut version = from.u32("the version")?;
-        if version & 0xffff == 0 && version != 0 {
+        if version != 0 && version.trailing_zeros() >= 16 {
             from.big_endian = true;
             version = version.swap_bytes();
         }
@@ -215,7 +215,8 @@ impl<R: Read + Seek> Header<R> {
         if bytes.is_empty() {
             return Err(ModelError::malformed(format!("{what} is empty")));
         }
-        String::from_utf8(bytes).map_err(|_bytes| ModelError::malformed(format!("{what} is no UTF-8")))
+        String::from_utf8(bytes)
+            .map_err(|_bytes| ModelError::malformed(format!("{what} is no UTF-8")))
     }
 
     fn pairs(&mut self, count: u64) -> Result<BTreeMap<String, Value>, ModelError> {
@@ -277,13 +278,13 @@ impl<R: Read + Seek> Header<R> {
     fn items(&mut self) -> Result<Value, ModelError> {
         const WHAT: &str = "the length of an array";
         let type_id = self.from.u32("the type of an array")?;
+        let text = if self.short { 4 } else { 8 };
         let width = match type_id {
             0 | 1 | 7 => 1,
             2 | 3 => 2,
             4..=6 => 4,
+            8 => text,
             10..=12 => 8,
-            8 if self.short => 4,
-            8 => 8,
             _ => return Err(ModelError::malformed(format!("an array of type {type_id}"))),
         };
         let len = self.size(WHAT)?;
@@ -334,7 +335,8 @@ impl<R: Read + Seek> Header<R> {
         let type_id = self.from.u32("a tensor's type")?;
         let offset = self.from.u64("a tensor's offset")?;
         let product = shape.iter().try_fold(1_u64, |product, n| product.checked_mul(*n));
-        if product.is_none_or(|n| n > i64::MAX as u64) || shape.iter().any(|n| *n > i64::MAX as u64) {
+        if product.is_none_or(|n| n > i64::MAX as u64) || shape.iter().any(|n| *n > i64::MAX as u64)
+        {
             return Err(bad("has an impossible shape"));
         }
         let known = GgmlType::of(type_id);

@@ -11,18 +11,15 @@ use serde_json::Value as Json;
 
 use super::error::ModelError;
 use super::gguf::{Gguf, GgufTensor};
+use super::parts::{MAX_LISTED, missing_parts, part_names};
 use super::shape::Shape;
 use super::weights::{TensorFacts, Weights};
 use super::{diffusion, from_config, from_gguf, ggml, safetensors, template};
 
 /// Longest `config.json` or index that is read, in bytes.
 const MAX_JSON: u64 = 64 << 20;
-/// Most parts of a set.
-const MAX_PARTS: u64 = 4096;
 /// Most bytes that a model may claim: 64 PiB.
 const MAX_BYTES: u64 = 1 << 56;
-/// Names of missing files in a message.
-const NAMED_MISSING: usize = 8;
 
 /// Where a model's figures come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -101,7 +98,8 @@ impl Model {
 }
 
 fn looks_like_a_path(text: &str) -> bool {
-    text.contains('/') || text.ends_with(".gguf") || text.ends_with(".safetensors")
+    let extension = Path::new(text).extension();
+    text.contains('/') || extension.is_some_and(|e| e == "gguf" || e == "safetensors")
 }
 
 fn io(path: &Path) -> impl FnOnce(std::io::Error) -> ModelError {
@@ -120,7 +118,10 @@ fn of_size(text: &str) -> Option<Model> {
         weights,
         exact_weights: false,
         files: 0,
-        notes: vec![format!("a typical {} is assumed: give a file for exact figures", nearest.name)],
+        notes: vec![format!(
+            "a typical {} is assumed: give a file for exact figures",
+            nearest.name
+        )],
         pipeline: None,
     })
 }
@@ -244,29 +245,6 @@ fn add_tensors(weights: &mut Weights, tensors: &[GgufTensor]) {
     }
 }
 
-/// All names of a set that this file's name says it belongs to: `NAME-00001-of-00003.gguf`.
-fn part_names(path: &Path) -> Option<Vec<PathBuf>> {
-    let stem = path.file_name()?.to_str()?.strip_suffix(".gguf")?;
-    let (rest, total) = stem.rsplit_once("-of-")?;
-    let (name, number) = rest.rsplit_once('-')?;
-    let five = |s: &str| s.len() == 5 && s.bytes().all(|b| b.is_ascii_digit());
-    if !five(total) || !five(number) {
-        return None;
-    }
-    let total: u64 = total.parse().ok().filter(|n| (1..=MAX_PARTS).contains(n))?;
-    let part = |n| path.with_file_name(format!("{name}-{n:05}-of-{total:05}.gguf"));
-    Some((1..=total).map(part).collect())
-}
-
-fn missing_parts(total: usize, missing: &[&PathBuf]) -> ModelError {
-    let name = |p: &&PathBuf| p.file_name().map(|n| n.to_string_lossy().into_owned());
-    let mut names: Vec<String> = missing.iter().filter_map(name).take(NAMED_MISSING).collect();
-    if missing.len() > NAMED_MISSING {
-        names.push(format!("and {} more", missing.len() - NAMED_MISSING));
-    }
-    ModelError::MissingParts { present: total - missing.len(), total, names }
-}
-
 fn json(path: &Path) -> Result<Option<Json>, ModelError> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -344,18 +322,14 @@ fn gguf_in(path: &Path, names: &[String]) -> Result<Model, ModelError> {
         [one] => gguf_set(&path.join(one)),
         [] => gguf_set(&path.join(names.first().map_or("", String::as_str))),
         many => {
-            let list: Vec<&str> = many.iter().take(NAMED_MISSING).map(|n| n.as_str()).collect();
+            let list: Vec<&str> = many.iter().take(MAX_LISTED).map(|n| n.as_str()).collect();
             let what = format!("there are {} models here: {}", many.len(), list.join(", "));
             Err(ModelError::UnknownFormat { what })
         }
     }
 }
 
-fn from_parts(
-    path: &Path,
-    config: Option<&Json>,
-    shards: &[PathBuf],
-) -> Result<Model, ModelError> {
+fn from_parts(path: &Path, config: Option<&Json>, shards: &[PathBuf]) -> Result<Model, ModelError> {
     let mut weights = Weights::default();
     for shard in shards {
         let file = File::open(shard).map_err(io(shard))?;
@@ -371,7 +345,8 @@ fn from_parts(
             });
         }
     }
-    let adapter = shards.iter().any(|s| s.file_name().is_some_and(|n| n == "adapter_model.safetensors"));
+    let adapter =
+        shards.iter().any(|s| s.file_name().is_some_and(|n| n == "adapter_model.safetensors"));
     let shape = match config {
         Some(config) => from_config::shape(config)?,
         None if adapter => Shape::default(),

@@ -51,7 +51,12 @@ impl<R: Read + Seek> Bounded<R> {
         }
         if n > self.budget {
             let limit = HEADER_BUDGET;
-            return Err(ModelError::TooLarge { what: "the header", value: self.at, limit, at: self.at });
+            return Err(ModelError::TooLarge {
+                what: "the header",
+                value: self.at,
+                limit,
+                at: self.at,
+            });
         }
         self.budget -= n;
         Ok(())

@@ -193,14 +193,22 @@ pub fn vllm_tokens(shape: &Shape, s: &VllmSettings, cache: u64) -> u64 {
 }
 
 /// What vLLM does with a GPU of `total` bytes.
-pub fn vllm(shape: &Shape, weights: &Weights, s: &VllmSettings, total: u64, outside: u64) -> VllmBudget {
+pub fn vllm(
+    shape: &Shape,
+    weights: &Weights,
+    s: &VllmSettings,
+    total: u64,
+    outside: u64,
+) -> VllmBudget {
     let tp = s.tensor_parallel.max(1);
     let budget = (u128::from(total) * u128::from(s.utilization) / 100).try_into().unwrap_or(total);
     let ff = shape.ff_live().saturating_add(shape.experts.map_or(0, |e| e.shared_ff));
     let widths = shape.embd.saturating_mul(4).saturating_add(ff.saturating_mul(3) / tp);
     let layers = s.batched_tokens.saturating_mul(widths).saturating_mul(2);
     let logits = s.sequences.saturating_mul(shape.vocab).saturating_mul(8);
-    let activations = layers.max(logits).saturating_add(s.batched_tokens.saturating_mul(shape.embd).saturating_mul(2));
+    let activations = layers
+        .max(logits)
+        .saturating_add(s.batched_tokens.saturating_mul(shape.embd).saturating_mul(2));
     let weights = weights.file_bytes() / tp;
     let taken = weights.saturating_add(activations).saturating_add(outside);
     let cache = budget.saturating_sub(taken);

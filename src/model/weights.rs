@@ -195,18 +195,57 @@ impl Weights {
 }
 
 fn is_token_embedding(name: &str) -> bool {
-    const NAMES: [&str; 5] =
-        ["token_embd.weight", "embed_tokens.weight", "wte.weight", "word_embeddings.weight", "tok_embeddings.weight"];
+    const NAMES: [&str; 5] = [
+        "token_embd.weight",
+        "embed_tokens.weight",
+        "wte.weight",
+        "word_embeddings.weight",
+        "tok_embeddings.weight",
+    ];
     NAMES.iter().any(|tail| name.ends_with(tail)) && !name.contains("per_layer")
 }
 
 /// Beginnings of names of encoders and what joins them to the model.
 const PROJECTORS: [&str; 26] = [
-    "v.", "a.", "mm.", "mm_", "resampler.", "adapter.", "s.", "model.image_newline",
-    "vision_tower", "vision_model", "vision_", "visual.", "model.visual", "model.vision",
-    "multi_modal_projector", "model.multi_modal_projector", "audio_tower", "model.audio_tower",
-    "model.embed_vision", "model.embed_audio", "mm_projector", "model.mm_projector",
-    "thinker.visual", "thinker.audio_tower", "aligner", "image_newline",
+    "v.",
+    "a.",
+    "mm.",
+    "mm_",
+    "resampler.",
+    "adapter.",
+    "s.",
+    "model.image_newline",
+    "vision_tower",
+    "vision_model",
+    "vision_",
+    "visual.",
+    "model.visual",
+    "model.vision",
+    "multi_modal_projector",
+    "model.multi_modal_projector",
+    "audio_tower",
+    "model.audio_tower",
+    "model.embed_vision",
+    "model.embed_audio",
+    "mm_projector",
+    "model.mm_projector",
+    "thinker.visual",
+    "thinker.audio_tower",
+    "aligner",
+    "image_newline",
+];
+
+/// Parts of names of embeddings.
+const INPUTS: [&str; 9] = [
+    "token_embd",
+    "position_embd",
+    "token_types",
+    "per_layer_token_embd",
+    "embed_tokens",
+    "wte.",
+    "wpe.",
+    "word_embeddings",
+    "tok_embeddings",
 ];
 
 /// Which part of the model a tensor's name stands for, in GGUF's and in transformers' scheme.
@@ -215,17 +254,13 @@ pub fn role(name: &str) -> Role {
         return Role::Projector;
     }
     if let Some((layer, rest)) = numbered(name) {
-        let experts = is_gguf_expert(rest)
-            || rest.contains(".experts.") && !rest.contains("shared_expert");
+        let experts =
+            is_gguf_expert(rest) || rest.contains(".experts.") && !rest.contains("shared_expert");
         return if experts { Role::Experts(layer) } else { Role::Layer(layer) };
     }
     if name.starts_with("rope_freqs") || name.starts_with("rope_factors") {
         return Role::EveryDevice;
     }
-    const INPUTS: [&str; 9] = [
-        "token_embd", "position_embd", "token_types", "per_layer_token_embd", "embed_tokens",
-        "wte.", "wpe.", "word_embeddings", "tok_embeddings",
-    ];
     if INPUTS.iter().any(|part| name.contains(part)) { Role::Input } else { Role::Output }
 }
 
@@ -239,7 +274,10 @@ fn numbered(name: &str) -> Option<(u64, &str)> {
             let word = begins && before.is_empty() || before.ends_with('.');
             let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
             let (number, rest) = after.split_at(digits);
-            if word && digits > 0 && let Ok(layer) = number.parse() {
+            if word
+                && digits > 0
+                && let Ok(layer) = number.parse()
+            {
                 return (layer < MAX_LAYER).then_some((layer, rest));
             }
             from = after;

@@ -87,7 +87,10 @@ fn every_software_has_a_hit() {
         ("whisper-server -m ggml-large-v3.bin", WhisperCpp),
         ("/usr/bin/python3 -m ipykernel_launcher -f /run/kernel-1.json", Jupyter),
         ("/usr/bin/python3 /usr/local/bin/jupyter-lab --no-browser", Jupyter),
-        ("python train_dreambooth.py --pretrained_model_name_or_path x --resolution 1024", Diffusers),
+        (
+            "python train_dreambooth.py --pretrained_model_name_or_path x --resolution 1024",
+            Diffusers,
+        ),
         ("python run_clm.py --model_name_or_path x --per_device_train_batch_size 4", Transformers),
         ("accelerate launch sft.py --model_name_or_path x --bs 2", Transformers),
         ("torchrun --nproc_per_node 8 train.py", Torch),

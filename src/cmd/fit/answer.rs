@@ -107,7 +107,7 @@ pub struct Verdict {
     pub best: Option<Best>,
     /// The longest context with everything on the GPU.
     pub longest_context: Option<u64>,
-    /// The same with a q8_0 cache.
+    /// The same with a `q8_0` cache.
     pub longest_context_q8_0: Option<u64>,
 }
 

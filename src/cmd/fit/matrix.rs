@@ -19,7 +19,8 @@ const CARDS: [u64; 8] = [8, 12, 16, 24, 32, 48, 80, 141];
 const QUANTS: [(&str, &str); 3] = [("4-bit", "Q4_K_M"), ("8-bit", "Q8_0"), ("16-bit", "F16")];
 /// Sizes of models that have a row.
 const ROWS: [&str; 13] = [
-    "1B", "3B", "4B", "8B", "14B", "24B", "27B", "30B-A3B", "32B", "70B", "120B-A5B", "123B", "405B",
+    "1B", "3B", "4B", "8B", "14B", "24B", "27B", "30B-A3B", "32B", "70B", "120B-A5B", "123B",
+    "405B",
 ];
 /// Left free: the bands of the estimates, in thousandths of the sum and in bytes.
 const MARGIN: (u64, u64) = (30, 128 << 20);
@@ -78,7 +79,8 @@ pub(super) fn build(here: &[FitGpu]) -> Matrix {
         .collect();
     for gpu in here.iter().take(1) {
         if let Some(free) = gpu.free.get() {
-            let cuda_bytes = gpu.overhead.map_or_else(|| expected(&gpu.name, gpu.total.0).bytes, |o| o.0);
+            let cuda_bytes =
+                gpu.overhead.map_or_else(|| expected(&gpu.name, gpu.total.0).bytes, |o| o.0);
             cards.push(Card { name: "now".to_owned(), usable_bytes: free.0, cuda_bytes });
         }
     }
@@ -89,7 +91,7 @@ pub(super) fn build(here: &[FitGpu]) -> Matrix {
         Some(Block { name, quant, rows })
     };
     let blocks = QUANTS.into_iter().filter_map(block).collect();
-    Matrix { blocks, cards }
+    Matrix { cards, blocks }
 }
 
 fn row(
@@ -121,10 +123,8 @@ pub(super) fn write(table: &Matrix, show: Show, out: &mut dyn Write) -> std::io:
     writeln!(out, "{text}")?;
     for block in &table.blocks {
         let head = format!("{} {}", block.name, block.quant);
-        let mut line = format!("\n {:<15}", head);
-        for card in &table.cards {
-            line.push_str(&format!("{:>7}", card.name));
-        }
+        let names: Vec<String> = table.cards.iter().map(|c| format!("{:>7}", c.name)).collect();
+        let line = format!("\n {head:<15}{}", names.concat());
         writeln!(out, "{}", show.paint(Tone::Head, &line))?;
         for row in &block.rows {
             let weights = super::show::gib(row.weights_bytes);

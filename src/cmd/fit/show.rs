@@ -50,12 +50,11 @@ impl Show {
         for c in clean.chars() {
             match c {
                 '·' => out.push('|'),
-                '×' => out.push('x'),
+                '×' | '✗' => out.push('x'),
                 '±' => out.push_str("+-"),
                 '–' | '−' => out.push('-'),
                 '▸' => out.push('>'),
                 '✓' => out.push('+'),
-                '✗' => out.push('x'),
                 '…' => out.push_str("..."),
                 c if c.is_ascii() => out.push(c),
                 _ => out.push('?'),
@@ -67,7 +66,10 @@ impl Show {
 
 /// Hostile text without anything that a terminal would obey.
 pub(super) fn clean(text: &str) -> String {
-    let bad = |c: char| c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let bad = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
     text.chars().map(|c| if bad(c) { '\u{fffd}' } else { c }).collect()
 }
 

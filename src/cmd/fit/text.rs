@@ -157,9 +157,9 @@ fn table(table: &Table, show: Show, out: &mut dyn Write) -> Result<()> {
     let title = if show.ascii { title.replace('×', "x") } else { title };
     writeln!(out, "\n {title}  {}", show.text(&legend))?;
     let mut head = format!("   {:<18}{:>7}", "", "weights");
-    for context in &table.contexts {
-        head.push_str(&format!("{:>7}", tokens(*context)));
-    }
+    let columns: Vec<String> =
+        table.contexts.iter().map(|n| format!("{:>7}", tokens(*n))).collect();
+    head.push_str(&columns.concat());
     writeln!(out, "{}", show.paint(Tone::Faint, &format!("{head}{:>8}", "longest")))?;
     for row in &table.rows {
         self::row(row, show, out)?;
@@ -203,7 +203,8 @@ fn section(section: &Section, show: Show, out: &mut dyn Write) -> Result<()> {
         };
         let note = show.text(&cut(&row.note, 42));
         let figure = size(row.bytes);
-        let text = format!("   {:<20}{figure:>10} {mark} {}", row.label, show.paint(Tone::Faint, &note));
+        let text =
+            format!("   {:<20}{figure:>10} {mark} {}", row.label, show.paint(Tone::Faint, &note));
         writeln!(out, "{}", text.trim_end())?;
     }
     Ok(())
@@ -217,7 +218,8 @@ fn steps(answer: &Answer, show: Show, out: &mut dyn Write) -> Result<()> {
     for step in &answer.steps {
         let frees = format!("{}{}", show.pick("−", "-"), size(step.frees_bytes));
         let pad = 12_usize.saturating_sub(frees.chars().count());
-        let enough = if step.then_fits { show.paint(Tone::Good, "  then it fits") } else { String::new() };
+        let enough =
+            if step.then_fits { show.paint(Tone::Good, "  then it fits") } else { String::new() };
         let (title, flag) = (show.text(&cut(&step.title, 34)), show.text(&step.flag));
         writeln!(out, "  {}{frees}   {title:<34} {flag}{enough}", " ".repeat(pad))?;
     }

@@ -61,7 +61,13 @@ fn lines(model: &Model, n: &TorchNeed, s: &TorchSettings, cuda: &Overhead) -> Ne
         weights_line(model, n.weights),
         Line::exact("kv_cache", "KV cache", n.cache, note),
         Line::band("activations", "activations", peak, BANDS.0, what),
-        Line::band("workspace", "cuBLAS workspace", n.workspace, 0, "the allocator hands it out".into()),
+        Line::band(
+            "workspace",
+            "cuBLAS workspace",
+            n.workspace,
+            0,
+            "the allocator hands it out".into(),
+        ),
         Line::band("slack", "allocator slack", n.slack, BANDS.1, "segments of 2 and 20 MiB".into()),
         Line::overhead(cuda),
     ];
@@ -221,7 +227,8 @@ fn sections(
         let outside = cuda.bytes.saturating_add(VLLM_OUTSIDE);
         let b = vllm(&model.shape, &model.weights, &s, gpu.total.0, outside);
         let requests = format!("{}.{:02}", b.concurrency / 100, b.concurrency % 100);
-        let note = format!("{} tokens: {requests} requests of {}", grouped(b.tokens), grouped(context));
+        let note =
+            format!("{} tokens: {requests} requests of {}", grouped(b.tokens), grouped(context));
         let row = |label: &str, bytes: u64, note: &str| SectionRow {
             label: label.to_owned(),
             bytes,
@@ -239,7 +246,11 @@ fn sections(
             taken.note = format!("only {} free: at most 0.{utilization:02} now", size(free));
         }
         sections.push(Section {
-            title: format!("vLLM at --gpu-memory-utilization 0.{} of {}", s.utilization, label(gpu)),
+            title: format!(
+                "vLLM at --gpu-memory-utilization 0.{} of {}",
+                s.utilization,
+                label(gpu)
+            ),
             rows: vec![
                 taken,
                 row("weights", b.weights, ""),
@@ -303,7 +314,13 @@ fn start_lines(model: &Model, context: u64) -> Vec<String> {
     vec![format!("vllm serve {} --max-model-len {context}", shell_word(&path))]
 }
 
-fn bare(model: &Model, engine: &'static str, need: Need, options: &FitOptions, cards: &[FitGpu]) -> Answer {
+fn bare(
+    model: &Model,
+    engine: &'static str,
+    need: Need,
+    options: &FitOptions,
+    cards: &[FitGpu],
+) -> Answer {
     let margin = options.margin.map_or_else(|| need.margin(), |m| m.0);
     let verdicts = plain_verdicts(need.bytes(), margin, cards);
     Answer {
@@ -337,7 +354,10 @@ pub(super) fn alone(model: &Model, options: &FitOptions, cards: &[FitGpu]) -> An
 /// The answer for a diffusion pipeline.
 pub(super) fn diffusion(model: &Model, options: &FitOptions, cards: &[FitGpu]) -> Answer {
     let Some(pipeline) = &model.pipeline else { return alone(model, options, cards) };
-    let image = images::Image { batch: options.parallel.unwrap_or(1).clamp(1, 256), ..images::Image::default() };
+    let image = images::Image {
+        batch: options.parallel.unwrap_or(1).clamp(1, 256),
+        ..images::Image::default()
+    };
     let n = images::need(pipeline, &image);
     let cuda = with_kernels(overhead(options, reference(cards)));
     let band = if model.exact_weights { 0 } else { 30 };
@@ -352,7 +372,10 @@ pub(super) fn diffusion(model: &Model, options: &FitOptions, cards: &[FitGpu]) -
         Line::overhead(&cuda),
     ];
     let mut answer = bare(model, "diffusers", Need { lines, host_bytes: 0 }, options, cards);
-    answer.setup = format!("1024 × 1024 · {} · all parts resident", if image.batch == 1 { "1 image".to_owned() } else { format!("{} images", image.batch) });
+    answer.setup = format!(
+        "1024 × 1024 · {} · all parts resident",
+        if image.batch == 1 { "1 image".to_owned() } else { format!("{} images", image.batch) }
+    );
     let tiled = images::vae_scratch(&images::Image { tiled: true, ..image });
     let tiled = scratch.saturating_sub(tiled.max(n.denoiser_scratch.unwrap_or(0)));
     let parts = [pipeline.text_bytes, pipeline.denoiser_bytes, pipeline.vae_bytes];
