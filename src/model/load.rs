@@ -47,6 +47,8 @@ pub enum Kind {
     Projector,
     /// An adapter to go with one.
     Adapter,
+    /// Weights without a description: only their size is known.
+    Weights,
     /// A diffusion pipeline.
     Diffusion,
 }
@@ -79,6 +81,16 @@ pub struct Model {
 }
 
 impl Model {
+    /// The weights with a value for every parameter. Packed formats (GPTQ, AWQ, bitsandbytes)
+    /// keep several in one; there they are counted from the shape, as 16-bit.
+    pub fn unpacked(&self) -> Weights {
+        let counted = template::weights_of(&self.shape);
+        let packed = self.format == Format::Safetensors
+            && self.kind == Kind::Model
+            && self.weights.elements() < counted.elements() / 10 * 7;
+        if packed { counted } else { self.weights.clone() }
+    }
+
     /// Opens a path or takes a size.
     pub fn open(text: &str) -> Result<Self, ModelError> {
         let path = Path::new(text);
@@ -349,9 +361,9 @@ fn from_parts(path: &Path, config: Option<&Json>, shards: &[PathBuf]) -> Result<
         shards.iter().any(|s| s.file_name().is_some_and(|n| n == "adapter_model.safetensors"));
     let shape = match config {
         Some(config) => from_config::shape(config)?,
-        None if adapter => Shape::default(),
+        None if !shards.is_empty() => Shape::default(),
         None => {
-            let what = format!("{} has no config.json beside it", path.display());
+            let what = format!("{} holds no model", path.display());
             return Err(ModelError::UnknownFormat { what });
         }
     };
@@ -368,7 +380,11 @@ fn from_parts(path: &Path, config: Option<&Json>, shards: &[PathBuf]) -> Result<
     Ok(Model {
         name: stem.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned()),
         format: if exact { Format::Safetensors } else { Format::Config },
-        kind: if adapter { Kind::Adapter } else { Kind::Model },
+        kind: match config {
+            _ if adapter => Kind::Adapter,
+            Some(_) => Kind::Model,
+            None => Kind::Weights,
+        },
         path: Some(path.to_owned()),
         quant: quant.or_else(|| weights.main_type().map(ToOwned::to_owned)),
         shape: Shape { tied: weights.tied, ..shape },

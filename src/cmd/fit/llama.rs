@@ -112,6 +112,9 @@ fn settings(model: &Model, options: &FitOptions) -> anyhow::Result<Settings> {
         bail!("a quantised cache of values needs flash attention: leave it on, or cache f16");
     }
     s.cache.full_window = options.swa_full;
+    s.cache.unified = !options.kv_per_slot;
+    s.cache.state_copies = options.draft.unwrap_or(0).min(64);
+    s.draft = s.cache.state_copies > 0;
     s.compute.era = options.era.unwrap_or(Era::Limited);
     s.compute.flash = !options.no_flash_attention;
     s.compute.op_offload = !options.no_op_offload;
@@ -206,7 +209,7 @@ impl Case<'_> {
         if !self.shape().known {
             remarks.push("this architecture is not known here: common rules, scratch ±15 %".into());
         }
-        if self.shape().nextn > 0 {
+        if self.shape().nextn > 0 && !self.settings.draft {
             remarks
                 .push("its layers for guessing ahead are not counted: not loaded as a rule".into());
         }

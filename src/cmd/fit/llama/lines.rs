@@ -38,10 +38,8 @@ impl Case<'_> {
         }
         if self.model.weights.has_experts() {
             for n in [1, self.all_layers() / 4] {
-                let title = format!(
-                    "experts of {n} {} to the CPU",
-                    if n == 1 { "layer" } else { "layers" }
-                );
+                let title =
+                    format!("experts of {n} {} to CPU", if n == 1 { "layer" } else { "layers" });
                 let flag = format!("--n-cpu-moe {}", s.cpu_experts.saturating_add(n));
                 step(title, running.experts_to_cpu(n).bytes, flag);
             }
