@@ -263,7 +263,7 @@ impl Case<'_> {
         let need = place(self.shape(), &self.model.weights, &placed).on_gpus();
         let mut verdict = self.verdict(&budgets, &budgets, free, need.saturating_add(cuda_bytes));
         verdict.gpu = format!("all {} GPUs", self.cards.len());
-        "split by free memory".clone_into(&mut verdict.name);
+        "together".clone_into(&mut verdict.name);
         Some(verdict)
     }
 

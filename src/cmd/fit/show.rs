@@ -55,7 +55,7 @@ impl Show {
                 '–' | '−' => out.push('-'),
                 '▸' => out.push('>'),
                 '✓' => out.push('+'),
-                '…' => out.push_str("..."),
+                '…' => out.push('~'),
                 c if c.is_ascii() => out.push(c),
                 _ => out.push('?'),
             }
