@@ -2,6 +2,7 @@
 //! Pure: from the facts of a sample alone.
 
 mod args;
+mod settings;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -12,10 +13,12 @@ use crate::model::ggml::CacheType;
 use crate::model::plan::Settings;
 use crate::sample::{ProcSample, Reading, Why};
 
-pub use table::{Setting, Software};
+pub use settings::Setting;
+pub use table::Software;
 
 use args::Command;
-use table::{SETTINGS, SIGNATURES, Signature};
+use settings::SETTINGS;
+use table::{SIGNATURES, Signature};
 
 /// Longest value that is kept, in characters.
 const KEPT: usize = 512;
@@ -170,8 +173,8 @@ pub fn recognise(process: &ProcSample, ancestors: &[&ProcSample]) -> Recognition
         let here = here.map(|(flag, value)| (value, Origin::Argument(flag)));
         let there = || {
             let same = |c: &Command<'_>| find_command(c).map(|s| s.0.software) == Some(software);
-            let parent = parents.iter().filter(|(_, command)| same(command));
-            parent.filter_map(|(_, c)| c.value(row.flags, row.bare)).next()
+            let mut parent = parents.iter().filter(|(_, command)| same(command));
+            parent.find_map(|(_, c)| c.value(row.flags, row.bare))
         };
         let found = here
             .or_else(|| variable(process, row.variables))

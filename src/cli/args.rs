@@ -186,6 +186,12 @@ pub struct FitArgs {
     /// Weights on the CPU are never copied to the GPU.
     #[arg(long)]
     pub no_op_offload: bool,
+    /// Layers for guessing ahead are loaded too.
+    #[arg(long)]
+    pub draft: bool,
+    /// Each sequence has the whole context for itself.
+    #[arg(long)]
+    pub kv_per_slot: bool,
     /// Builds of llama.cpp to compute for.
     #[arg(long, value_name = "ERA")]
     pub era: Option<String>,

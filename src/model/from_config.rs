@@ -286,10 +286,9 @@ fn by_arch(c: &Config<'_>, shape: &Shape, index: u64, blocks: u64) -> Option<Mix
 /// Whether layers of this family keep a window where nothing is said layer by layer.
 fn is_windowed(c: &Config<'_>, shape: &Shape, index: u64) -> bool {
     let every = match shape.arch.as_str() {
-        "gemma2" => 2,
+        "gemma2" | "gpt_oss" => 2,
         "gemma3" | "gemma3_text" => 6,
         "cohere2" => 4,
-        "gpt_oss" => 2,
         "mistral" | "mixtral" | "phi3" | "starcoder2" => return true,
         "qwen2" | "qwen2_moe" | "qwen3" => {
             return index >= c.int("max_window_layers").unwrap_or(u64::MAX);

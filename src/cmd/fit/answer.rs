@@ -107,7 +107,7 @@ pub struct Verdict {
     pub best: Option<Best>,
     /// The longest context with everything on the GPU.
     pub longest_context: Option<u64>,
-    /// The same with a q8_0 cache.
+    /// The same with a `q8_0` cache.
     pub longest_context_q8_0: Option<u64>,
 }
 
@@ -168,6 +168,9 @@ pub struct SectionRow {
     pub fits: Option<bool>,
     /// What it consists of.
     pub note: String,
+    /// The same as figures, in bytes by stable keys.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<(&'static str, u64)>,
 }
 
 /// What a step changes.
@@ -280,7 +283,7 @@ pub(super) fn about(model: &Model, shape: String) -> About {
     let pipeline = model.pipeline.as_ref();
     let pipeline = pipeline.map(|p| p.text_bytes + p.denoiser_bytes + p.vae_bytes);
     let bytes = pipeline.unwrap_or_else(|| model.weights.file_bytes());
-    let parameters = model.weights.elements();
+    let parameters = model.unpacked().elements();
     let bits = u128::from(bytes) * 800;
     let centibits = bits.checked_div(u128::from(parameters)).unwrap_or(0) as u64;
     About {

@@ -50,13 +50,12 @@ impl Show {
         for c in clean.chars() {
             match c {
                 '·' => out.push('|'),
-                '×' => out.push('x'),
+                '×' | '✗' => out.push('x'),
                 '±' => out.push_str("+-"),
                 '–' | '−' => out.push('-'),
                 '▸' => out.push('>'),
                 '✓' => out.push('+'),
-                '✗' => out.push('x'),
-                '…' => out.push_str("..."),
+                '…' => out.push('~'),
                 c if c.is_ascii() => out.push(c),
                 _ => out.push('?'),
             }
