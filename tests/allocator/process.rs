@@ -12,7 +12,7 @@ use vramlens::ids::{Pid, ProcId, Stamp};
 use vramlens::sample::{AllocatorBackend, AllocatorBasis, AllocatorSample, Reading, Why};
 use vramlens::units::Bytes;
 
-use crate::layouts::compare;
+use crate::layouts::{PATIENT, compare};
 use crate::standin::shape::GENERATIONS;
 use crate::standin::world::Truth;
 
@@ -90,7 +90,7 @@ impl Drop for Host {
 }
 
 const BLOCKS: Ask = Ask { blocks: true, ..QUICK };
-const QUICK: Ask = Ask { blocks: false, vram: None, limits: vramlens::allocator::Limits::DEFAULT };
+const QUICK: Ask = Ask { blocks: false, vram: None, limits: PATIENT };
 
 fn at(boot_ms: u64) -> Stamp {
     Stamp { boot_ms, wall_ms: boot_ms }
@@ -271,12 +271,14 @@ fn a_reused_number_is_another_process() {
 }
 
 #[test]
-fn a_spent_budget_is_said_and_not_remembered() {
+fn a_spent_budget_is_said_and_the_last_sample_kept() {
     let mut host = Host::start("2.10", true);
     let (mut reader, id) = (Reader::default(), host.id());
+    let poor = Ask { limits: vramlens::allocator::Limits { bytes: 40, ..PATIENT }, ..BLOCKS };
     let truth = host.truth("step 100");
-    check(&reader.read(id, at(1), &BLOCKS), &truth, at(1));
-    let poor = Ask { limits: vramlens::allocator::Limits { bytes: 40, ..BLOCKS.limits }, ..BLOCKS };
-    assert_eq!(reader.read(id, at(2), &poor), Reading::Absent(Why::TimedOut));
-    check(&reader.read(id, at(3), &BLOCKS), &truth, at(3));
+    assert_eq!(reader.read(id, at(0), &poor), Reading::Absent(Why::TimedOut));
+    check(&reader.read(id, at(1_000), &BLOCKS), &truth, at(1_000));
+    // Old figures come with their age.
+    check(&reader.read(id, at(2_000), &poor), &truth, at(1_000));
+    check(&reader.read(id, at(3_000), &BLOCKS), &truth, at(3_000));
 }
