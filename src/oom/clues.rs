@@ -67,8 +67,20 @@ const fn clue(needle: &'static str, mark: Mark) -> Clue {
 }
 
 /// Units of memory: lines with figures tell growth.
-pub(super) const UNITS: &[&str] =
-    &["GiB", "MiB", "_mib=", "_gb=", "memory_allocated", "memory.used", "Killed", "mem="];
+pub(super) const UNITS: &[&str] = &[
+    "GiB",
+    "MiB",
+    "_mib=",
+    "_gb=",
+    "memory_allocated",
+    "memory.used",
+    "Killed",
+    "mem=",
+    "not enough memory",
+    "insufficient memory",
+    "video memory",
+    "device memory",
+];
 
 /// Every clue.
 pub(super) static TABLE: &[Clue] = &[

@@ -23,7 +23,8 @@ pub(super) fn saves(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> Opt
                 })
                 .or(get(Slot::KvBytes))?;
             match get(Slot::KvAvailable) {
-                Some(have) => Some((cache.saturating_sub(have), Saves::Exact)),
+                // The pool takes its share whatever the context: nothing is freed.
+                Some(_) => None,
                 // Half the context and eight bits instead of sixteen.
                 None if matches!(case.software, "llama.cpp" | "ollama" | "koboldcpp") => {
                     Some(((cache as f64 * (1.0 - 0.5 * 0.531)) as u64, Saves::About))
@@ -86,6 +87,8 @@ fn value(name: &str, case: &Case, n: &Numbers) -> Option<String> {
         "layers" => layers(case, n)?,
         "batch_new" => batch(case, n)?.0,
         "accumulation" => batch(case, n)?.1,
+        // Just below the request, and above the 20 MiB that the allocator asks for.
+        "split" => ((n.requested? >> 20).saturating_sub(1) / 32 * 32).max(32),
         "fit_gib" => (n.total? >> 30).checked_sub(2).filter(|gib| *gib > 0)?,
         "share" => {
             let (free, total) = (n.free?, n.total?);
