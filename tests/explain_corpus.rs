@@ -1,5 +1,7 @@
 //! Every file of the corpus: figures, diagnosis and first fix as its answers say.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests, not tests themselves")]
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;

@@ -22,15 +22,11 @@ pub(super) fn saves(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> Opt
                         .flatten()
                 })
                 .or(get(Slot::KvBytes))?;
-            match get(Slot::KvAvailable) {
-                // The pool takes its share whatever the context: nothing is freed.
-                Some(_) => None,
-                // Half the context and eight bits instead of sixteen.
-                None if matches!(case.software, "llama.cpp" | "ollama" | "koboldcpp") => {
-                    Some(((cache as f64 * (1.0 - 0.5 * 0.531)) as u64, Saves::About))
-                }
-                None => None,
-            }
+            // A pool takes its share whatever the context. Elsewhere half the context and eight
+            // bits instead of sixteen are what the line says.
+            let grows = matches!(case.software, "llama.cpp" | "ollama" | "koboldcpp");
+            (grows && get(Slot::KvAvailable).is_none())
+                .then_some(((cache as f64 * (1.0 - 0.5 * 0.531)) as u64, Saves::About))
         }
         2 if matches!(case.software, "llama.cpp" | "ollama" | "koboldcpp" | "sglang") => None,
         2 if case.stage == Stage::Optimizer => {
