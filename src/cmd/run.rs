@@ -43,7 +43,10 @@ pub fn run(run: &Run, options: &Options, form: Form) -> anyhow::Result<Exit> {
     let host = run_host::Kills::now();
     let (events, events_in) = line();
     let seen_to = events.clone();
-    let on_seen: OnSeen = Arc::new(move || drop(seen_to.try_send(Event::Seen)));
+    let on_seen: OnSeen = Arc::new(move || {
+        // One that waits is as good as many.
+        let _ = seen_to.try_send(Event::Seen);
+    });
     let recording = run.record.as_ref().map(|file| record::Record {
         file: file.clone(),
         duration: None,

@@ -17,7 +17,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill, killpg};
 use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
-use nix::unistd::{Pid, getpgid, getpgrp, getpid};
+use nix::unistd::{getpgrp, getpid};
 
 use crate::runtime::child::{self, Change};
 use crate::runtime::run_monitor::Told;
@@ -228,14 +228,11 @@ impl Job {
         }
     }
 
-    /// Whether the command got the signal too: from the terminal's keys, which signal its whole
-    /// foreground group, or from somebody in that group who signals all of it.
+    /// Whether the command got the signal too: the terminal's keys signal its whole foreground
+    /// group. What somebody sends to this process alone is passed on; who signals the whole group by
+    /// hand signals the command twice, which is better than not at all.
     fn reached(&self, info: &siginfo) -> bool {
-        if self.started.control().is_some() {
-            return false;
-        }
-        let sender = Pid::from_raw(info.ssi_pid.cast_signed());
-        info.ssi_code > 0 || getpgid(Some(sender)).is_ok_and(|group| group == getpgrp())
+        self.started.control().is_none() && info.ssi_code > 0
     }
 
     /// What has become of a command that is this process's own child.
