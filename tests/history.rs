@@ -63,6 +63,21 @@ fn the_oldest_moment_is_the_first_that_was_seen() {
 }
 
 #[test]
+fn the_oldest_moment_can_be_shown_whenever_the_first_look_came() {
+    for start in [T0 + 1, T0 + 59_999, T0 + 7_777] {
+        let mut history = History::new();
+        for second in 0..40 {
+            let now = start + second * 1_000;
+            history.push(&gpu_tick(now, vec![with_rows(gpu(0), vec![row(10, GIB)])]));
+        }
+        let oldest = history.oldest().unwrap();
+        assert_eq!(oldest, stamp(start));
+        let view = at(&history, start + 40_000, oldest.boot_ms);
+        assert_eq!((view.gpus.len(), view.holders.len()), (1, 1));
+    }
+}
+
+#[test]
 fn charts_show_the_highest_figure_and_holes() {
     let (mut history, now) = two_hours();
     let chart = history.gpu_chart(&uuid(0), T0, T0 + 3_600_000, 36);

@@ -6,17 +6,14 @@
 mod ticks;
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
 
 use proptest::prelude::*;
-use ticks::{gpu_tick, header, proc_tick, process, series};
+use ticks::{header, proc_tick, process, series};
 use vramlens::record::{
-    FRAME_TICKS, FileWriter, Form, Full, Index, OnFull, Output, OutputError, ReadError, Reader,
-    RecordError, Recorder, Recording, Redaction, SCHEMA, Writer, part_path,
+    FileWriter, Form, Full, Index, OnFull, OutputError, ReadError, Reader, Recording, Redaction,
+    SCHEMA, Writer, part_path,
 };
 use vramlens::sample::{Gap, GapCause, Reading, Tick};
 
@@ -138,8 +135,8 @@ fn lengths_in_a_file_are_not_believed() {
     let back = read(&claims).unwrap();
     assert!(is_damage(&back[0]));
     assert_eq!(&back[1..], &series(3)[..]);
-    // A few kilobytes that unpack to a gigabyte of blanks.
-    let bomb = zstd::encode_all(std::io::Read::take(std::io::repeat(b' '), 1 << 30), 1).unwrap();
+    // A few kilobytes that unpack to a quarter of a gigabyte of blanks.
+    let bomb = zstd::encode_all(std::io::Read::take(std::io::repeat(b' '), 256 << 20), 1).unwrap();
     let mut file = good.clone();
     file.truncate(good.len() - 5);
     file.extend(bomb);
@@ -151,6 +148,26 @@ fn lengths_in_a_file_are_not_believed() {
     let back = read(&plain).unwrap();
     assert_eq!(back.len(), 7);
     assert!(is_damage(&back[6]));
+}
+
+#[test]
+fn joined_recordings_are_read_through() {
+    let joined = [write(&series(3), Form::Frames), write(&series(5), Form::Frames)].concat();
+    assert_eq!(read(&joined).unwrap(), [series(3), series(5)].concat());
+}
+
+#[test]
+fn frames_inside_of_frames_do_not_keep_the_reader_busy() {
+    // Each of these unpacks to more than is allowed, and holds the start of the next.
+    let blanks = std::io::Read::take(std::io::repeat(b' '), 64 << 20);
+    let bomb = zstd::encode_all(blanks, 1).unwrap();
+    let mut file = write(&series(1), Form::Frames);
+    for _ in 0..2000 {
+        file.extend(&bomb);
+    }
+    let back = read(&file).unwrap();
+    assert_eq!(back[..2], series(1)[..]);
+    assert!(is_damage(&back[2]) && back.len() == 3);
 }
 
 #[test]
@@ -246,108 +263,6 @@ fn secrets_and_names_stay_out() {
     assert_eq!(tick.procs[1].user, Reading::Value("user2".to_owned()));
     assert_eq!(tick.procs[0].unit.as_deref(), Some("unit.service"));
     assert_eq!(tick.procs[0].uid, Reading::Value(tick.host.euid));
-}
-
-/// A pipe whose far end takes nothing until it is let go.
-#[derive(Clone, Default)]
-struct Slow(Arc<(Mutex<Taken>, Condvar)>);
-
-#[derive(Default)]
-struct Taken {
-    open: bool,
-    bytes: Vec<u8>,
-}
-
-impl Slow {
-    fn let_go(&self) {
-        self.0.0.lock().unwrap().open = true;
-        self.0.1.notify_all();
-    }
-}
-
-impl Write for Slow {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let mut state = self.0.0.lock().unwrap();
-        while !state.open && !state.bytes.is_empty() {
-            state = self.0.1.wait(state).unwrap();
-        }
-        state.bytes.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-#[test]
-fn a_slow_output_costs_ticks_and_never_time() {
-    let slow = Slow::default();
-    let output = Output::Plain(Box::new(slow.clone()));
-    let recorder = Recorder::spawn(output, header(), Redaction::secrets(kept), 4).unwrap();
-    let ticks = series(20);
-    let taken = ticks.iter().filter(|tick| recorder.try_send((*tick).clone())).count();
-    assert!((4..=5).contains(&taken), "{taken}");
-    slow.let_go();
-    // Behind the queue's own ticks comes one more, and before it the gap.
-    let mut last = gpu_tick(99, 1);
-    while !recorder.try_send(last.clone()) {
-        last = gpu_tick(99, 1);
-        std::thread::yield_now();
-    }
-    let dropped = recorder.totals().dropped;
-    recorder.finish(Duration::from_secs(10)).unwrap();
-    let back = read(&slow.0.0.lock().unwrap().bytes).unwrap();
-    let lost: u64 = back
-        .iter()
-        .filter_map(|tick| match tick {
-            Tick::Gap(Gap { cause: GapCause::Dropped(n), .. }) => Some(u64::from(*n)),
-            _ => None,
-        })
-        .sum();
-    assert_eq!(lost, dropped);
-    assert_eq!(back.iter().filter(|t| !matches!(t, Tick::Gap(_))).count(), taken + 1);
-}
-
-#[test]
-fn a_disk_that_never_answers_does_not_hold_the_end_up() {
-    let slow = Slow::default();
-    let output = Output::Plain(Box::new(slow.clone()));
-    let recorder = Recorder::spawn(output, header(), Redaction::secrets(kept), 4).unwrap();
-    recorder.try_send(gpu_tick(1, 1));
-    let end = recorder.finish(Duration::from_millis(20));
-    assert!(matches!(end, Err(RecordError::TimedOut)));
-    slow.let_go();
-}
-
-#[test]
-fn a_full_disk_is_an_error_and_no_panic() {
-    if !Path::new("/dev/full").exists() {
-        return;
-    }
-    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = Output::Plain(Box::new(full));
-    let begun = Recorder::spawn(output, header(), Redaction::secrets(kept), 4);
-    let Err(error) = begun else { panic!("the header was written") };
-    assert!(error.to_string().contains("No space left"), "{error}");
-}
-
-#[test]
-fn a_recorder_makes_a_file_and_says_what_is_in_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("b.vrt");
-    let output = Output::File { path: path.clone(), full: None };
-    let recorder = Recorder::spawn(output, header(), Redaction::secrets(kept), 1000).unwrap();
-    let ticks = series(FRAME_TICKS.into());
-    for tick in &ticks {
-        assert!(recorder.try_send(tick.clone()));
-    }
-    let totals = recorder.finish(Duration::from_secs(10)).unwrap();
-    assert_eq!((totals.ticks, totals.dropped), (ticks.len() as u64, 0));
-    assert_eq!(read(&fs::read(&path).unwrap()).unwrap(), ticks);
-    let missing = Output::File { path: folder.path().join("no/such/c.vrt"), full: None };
-    let error = Recorder::spawn(missing, header(), Redaction::secrets(kept), 1).err().unwrap();
-    assert!(error.to_string().contains("c.vrt.part"), "{error}");
 }
 
 proptest! {

@@ -81,9 +81,8 @@ fn managed(here: &[&Holder]) -> Option<Cause> {
 
 fn display(here: &[&Holder]) -> Option<Cause> {
     let drm = |p: &crate::sample::ProcSample| p.devices.value().is_some_and(|fds| fds.drm);
-    let shown = of(here, |holder| {
-        holder.kinds.graphics || holder.process.as_ref().is_some_and(|process| drm(process))
-    });
+    let shown =
+        of(here, |holder| holder.kinds.graphics || holder.process.as_ref().is_some_and(drm));
     (!shown.is_empty())
         .then(|| cause("display", &shown, format!("graphics memory of {}", named(&shown))))
 }

@@ -22,8 +22,14 @@ pub fn for_gpu(
         gpu_of(device.ordinal, process, gpus, listed, count).as_ref() == Some(gpu)
     };
     let devices: Vec<_> = sample.devices.iter().filter(here).cloned().collect();
-    (!devices.is_empty())
-        .then(|| Reading::Value(AllocatorSample { at: sample.at, basis: sample.basis, devices }))
+    (!devices.is_empty()).then(|| {
+        Reading::Value(AllocatorSample {
+            at: sample.at,
+            backend: sample.backend,
+            basis: sample.basis,
+            devices,
+        })
+    })
 }
 
 /// Reserved and not allocated.

@@ -1,5 +1,7 @@
 //! The view: everything that a screen, a report or a metric shows, computed once.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::ids::{GpuIndex, GpuUuid, Pid, ProcId, Stamp};
@@ -21,6 +23,9 @@ pub struct View {
     pub gpus: Vec<GpuView>,
     /// Every holder of every GPU: what the driver lists, and who it does not list.
     pub holders: Vec<Holder>,
+    /// Processes that hold nothing and were looked at for the sake of a holder: launchers, parents,
+    /// leaders of groups.
+    pub relatives: Vec<Arc<ProcSample>>,
     /// What the scan could see.
     pub scan: Option<ScanReport>,
     /// Age of the GPU facts, in milliseconds.

@@ -125,31 +125,70 @@ pub struct ExplainArgs {
     /// The message or log; standard input without one, or with `-`.
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// Do not ask the driver of this machine who holds the rest.
+    #[arg(long)]
+    pub alone: bool,
 }
 
 /// `vramlens fixes`.
 #[derive(Debug, Args)]
 pub struct FixesArgs {
-    /// Only this one, 1 to 9.
+    /// Only this one: 1 to 9, or a key of the list.
     #[arg(value_name = "N")]
-    pub number: Option<u8>,
+    pub which: Option<String>,
 }
 
 /// `vramlens fit`.
 #[derive(Debug, Args)]
 pub struct FitArgs {
-    /// A GGUF file, a folder with config.json, or a size such as 70B.
+    /// A GGUF file, a folder with config.json, a size such as 70B, a pipeline such as sdxl.
     #[arg(value_name = "MODEL")]
     pub model: Option<String>,
-    /// Context in tokens.
+    /// Context in tokens: 8192, 8k, 1m.
     #[arg(long, short = 'c', value_name = "TOKENS")]
-    pub context: Option<u64>,
-    /// Type of the KV cache: f16, q8_0, q4_0, …
+    pub context: Option<String>,
+    /// Type of the KV cache, or of its keys and values: q8_0, or q8_0,q4_0.
     #[arg(long, value_name = "TYPE")]
     pub cache_type: Option<String>,
     /// Sequences at once.
     #[arg(long, value_name = "N")]
     pub parallel: Option<u64>,
+    /// Tokens of a micro-batch.
+    #[arg(long, value_name = "N")]
+    pub ubatch: Option<u64>,
+    /// Layers on the GPU; all without it.
+    #[arg(long, value_name = "N")]
+    pub gpu_layers: Option<u64>,
+    /// Layers whose experts stay on the CPU.
+    #[arg(long, value_name = "N")]
+    pub cpu_experts: Option<u64>,
+    /// Quantisation to compute for: Q4_K_M, Q8_0, …
+    #[arg(long, value_name = "TYPE")]
+    pub quant: Option<String>,
+    /// A vision or audio encoder to load beside it.
+    #[arg(long, value_name = "FILE")]
+    pub mmproj: Option<String>,
+    /// What to leave free; without it what the error bands ask for.
+    #[arg(long, value_name = "SIZE")]
+    pub margin: Option<String>,
+    /// What CUDA itself takes; without it what such a card usually shows.
+    #[arg(long, value_name = "SIZE")]
+    pub overhead: Option<String>,
+    /// Without flash attention.
+    #[arg(long)]
+    pub no_flash_attention: bool,
+    /// Layers with a sliding window keep the whole context.
+    #[arg(long)]
+    pub swa_full: bool,
+    /// The KV cache stays in host memory.
+    #[arg(long)]
+    pub no_kv_offload: bool,
+    /// Weights on the CPU are never copied to the GPU.
+    #[arg(long)]
+    pub no_op_offload: bool,
+    /// Builds of llama.cpp to compute for.
+    #[arg(long, value_name = "ERA")]
+    pub era: Option<String>,
 }
 
 /// `vramlens run`.

@@ -1,15 +1,20 @@
 //! From the command line to the commands.
 
+use std::io::IsTerminal;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use crate::cli::args::{Cli, ColorWhen, Command, RecordArgs, RunArgs};
 use crate::cli::config::{Resolved, resolve};
 use crate::cli::settings::{SETTINGS, Settings, duration_ms, example};
+use crate::cli::tools;
 use crate::cmd::look::{self, Form};
-use crate::cmd::{Exit, record, run as command, top};
+use crate::cmd::{Exit, kill, record, run as command, top};
+use crate::runtime::clock;
+use crate::runtime::live::From;
 use crate::runtime::options::Options;
+use crate::ui::{self, App, theme::Look};
 use crate::units::Bytes;
 
 /// The environment, as far as it is asked for.
@@ -27,17 +32,34 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
     let settings = &resolved.settings;
     let options = options(settings);
     let form = Form { json: cli.common.json, ascii: is_ascii(settings, env) };
+    let colours = is_coloured(settings, env) && std::io::stdout().is_terminal();
     match &cli.command {
         None => view(cli, settings, options, form, env),
         Some(Command::Triage) => look::triage(&options, form),
         Some(Command::Run(args)) => command::run(&watched(args), &options, form),
         Some(Command::Record(args)) => record::run(&recording(args)?, &options),
+        Some(Command::Replay(args)) => {
+            let from = From::File(args.file.clone(), args.speed);
+            show_view(settings, options, form, env, from)
+        }
         Some(Command::Config(args)) if args.example => {
             top::print(&example())?;
             Ok(Exit::Fine)
         }
         Some(Command::Config(_)) => show(&resolved),
-        Some(_) => bail!("not there yet"),
+        Some(Command::Kill(args)) => {
+            let kill = kill::Kill {
+                pids: args.pids.clone(),
+                dry_run: args.dry_run,
+                yes: args.yes || !settings.kill_confirm,
+                now: args.now,
+                protected: args.protected,
+            };
+            kill::run(&kill, &options, form)
+        }
+        Some(Command::Explain(args)) => tools::explain(args, &options, form),
+        Some(Command::Fit(args)) => tools::fit(args, &options, form, colours),
+        Some(Command::Fixes(args)) => tools::fixes(args),
     }
 }
 
@@ -90,8 +112,26 @@ fn view(
     if form.json || cli.once || !top::can_show(env("TERM").as_deref()) {
         return look::once(&options, form);
     }
-    let _ = is_coloured(settings, env);
-    bail!("not there yet")
+    let from = if cli.demo { From::Demo } else { From::Driver };
+    show_view(settings, options, form, env, from)
+}
+
+fn show_view(
+    settings: &Settings,
+    options: Options,
+    form: Form,
+    env: Environment<'_>,
+    from: From,
+) -> anyhow::Result<Exit> {
+    let mut app = App::new(ui::Settings {
+        look: Look::new(is_coloured(settings, env), form.ascii),
+        utc_offset_s: clock::utc_offset_seconds(clock::now()),
+        interval_ms: settings.interval_ms,
+        confirm_kill: settings.kill_confirm,
+        ..ui::Settings::default()
+    });
+    app.recording = from.title();
+    top::run(app, options, from)
 }
 
 fn recording(args: &RecordArgs) -> anyhow::Result<record::Record> {

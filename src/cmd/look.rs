@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use tokio::sync::mpsc::Receiver;
 
 use crate::analyze::{View, select};
 use crate::cmd::top::print;
@@ -16,8 +17,8 @@ use crate::runtime::clock;
 use crate::runtime::gather::{Gathered, Plan, gather};
 use crate::runtime::inspector::Inspector;
 use crate::runtime::options::{Options, blank, driver, probe};
-use crate::runtime::sampler::Sampler;
-use crate::sample::redact;
+use crate::runtime::sampler::{Sampled, Sampler};
+use crate::sample::{Tick, redact};
 use crate::source::{Progress, Wants};
 
 /// A driver that has said nothing for this long is said to hang.
@@ -107,26 +108,60 @@ fn exit(gathered: &Gathered, findings: &[Finding]) -> Exit {
 pub fn look(options: &Options, apart_ms: u64) -> anyhow::Result<(Gathered, View)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let looked = runtime.block_on(async {
-        let progress = Arc::new(Progress::default());
-        let source = driver(options, &progress);
-        let (sampler, mut samples) = Sampler::spawn(apart_ms, progress, source)?;
-        sampler.want(Wants { process_utilization: true, details: true, ..Wants::default() });
-        let (inspector, mut facts) = Inspector::spawn(probe(options))?;
-        let plan = Plan { looks: 2, deadline: DEADLINE };
-        let gathered = gather(plan, &sampler, &mut samples, &inspector, &mut facts).await;
-        let mut moment = blank(clock::now(), apart_ms);
-        moment.idle_after_ms = options.idle_after_ms;
-        moment.request = options.request;
-        if let Some(stall) = &gathered.stalled {
-            moment.in_flight = stall
-                .call
-                .as_ref()
-                .map(|call| (call.call.to_owned(), call.gpu, call.since_boot_ms));
-        }
-        let mut view = View::build(&gathered.history, &moment);
-        select::keep(&mut view, &options.gpus);
-        anyhow::Ok((gathered, view))
+        let mut session = Session::open(options, apart_ms)?;
+        anyhow::Ok(session.look(2).await)
     });
     runtime.shutdown_background();
     looked
+}
+
+/// The threads of a command that looks more than once.
+pub struct Session {
+    options: Options,
+    apart_ms: u64,
+    sampler: Sampler,
+    samples: Receiver<Sampled>,
+    inspector: Inspector,
+    facts: Receiver<Tick>,
+}
+
+impl Session {
+    /// Starts them; `apart_ms` from one look to the next.
+    ///
+    /// # Errors
+    /// Where no thread is to be had.
+    pub fn open(options: &Options, apart_ms: u64) -> std::io::Result<Self> {
+        let progress = Arc::new(Progress::default());
+        let source = driver(options, &progress);
+        let (sampler, samples) = Sampler::spawn(apart_ms, progress, source)?;
+        sampler.want(Wants { process_utilization: true, details: true, ..Wants::default() });
+        let (inspector, facts) = Inspector::spawn(probe(options))?;
+        Ok(Self { options: options.clone(), apart_ms, sampler, samples, inspector, facts })
+    }
+
+    /// Another time from one look to the next.
+    pub fn set_interval(&mut self, apart: Duration) {
+        self.apart_ms = apart.as_millis() as u64;
+        self.sampler.set_interval(self.apart_ms);
+    }
+
+    /// Looks `looks` times and makes the view of what these showed.
+    pub async fn look(&mut self, looks: u32) -> (Gathered, View) {
+        // What waits in the channels is of before.
+        while self.samples.try_recv().is_ok() || self.facts.try_recv().is_ok() {}
+        let plan = Plan { looks, deadline: DEADLINE };
+        let gathered =
+            gather(plan, &self.sampler, &mut self.samples, &self.inspector, &mut self.facts).await;
+        let mut moment = blank(clock::now(), self.apart_ms);
+        moment.idle_after_ms = self.options.idle_after_ms;
+        moment.request = self.options.request;
+        moment.in_flight = gathered
+            .stalled
+            .as_ref()
+            .and_then(|stall| stall.call.as_ref())
+            .map(|call| (call.call.to_owned(), call.gpu, call.since_boot_ms));
+        let mut view = View::build(&gathered.history, &moment);
+        select::keep(&mut view, &self.options.gpus);
+        (gathered, view)
+    }
 }

@@ -1,5 +1,9 @@
 //! One file per command.
 
+pub mod explain;
+pub mod fit;
+pub mod fixes;
+pub mod kill;
 pub mod look;
 pub mod record;
 pub mod run;
@@ -31,6 +35,15 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// From a command's own number.
+    pub const fn from_code(code: u8) -> Self {
+        match code {
+            0 => Self::Fine,
+            1 => Self::Findings,
+            _ => Self::Usage,
+        }
+    }
+
     /// As the number that the shell sees.
     pub const fn code(self) -> u8 {
         match self {

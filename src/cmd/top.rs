@@ -2,6 +2,31 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use crate::cmd::Exit;
+use crate::runtime::live::From;
+use crate::runtime::looper::{self, End};
+use crate::runtime::options::Options;
+use crate::runtime::screen;
+use crate::ui::App;
+
+/// Runs the view.
+///
+/// # Errors
+/// Where the terminal cannot be used.
+pub fn run(app: App, options: Options, from: From) -> anyhow::Result<Exit> {
+    screen::guard_panics();
+    match looper::run(app, options, from) {
+        Ok(End::Quit) => Ok(Exit::Fine),
+        Ok(End::Terminated) => Ok(Exit::Interrupted),
+        // Nobody is left to be told; a write would only fail.
+        Ok(End::HungUp) => std::process::exit(i32::from(Exit::Interrupted.code())),
+        Err(error) => {
+            screen::restore();
+            Err(anyhow::Error::new(error).context("the terminal cannot be used"))
+        }
+    }
+}
+
 /// Whether a full-screen view can be shown: both ends are terminals that know more than lines.
 pub fn can_show(term: Option<&str>) -> bool {
     let dumb = term.is_none_or(|name| name.is_empty() || name == "dumb");

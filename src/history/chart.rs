@@ -29,7 +29,7 @@ impl History {
         columns: usize,
     ) -> Vec<Option<ChartPoint>> {
         let track = self.gpu(gpu);
-        self.columns(from_ms, to_ms, columns, |from, to| {
+        Self::columns(from_ms, to_ms, columns, |from, to| {
             let track = track?;
             Some(ChartPoint {
                 used: self.highest(&track.used, from, to)?,
@@ -50,7 +50,7 @@ impl History {
         let fits = |track: &&HolderTrack| track.pid == pid && track.gpu == *gpu;
         let mut tracks: Vec<_> = self.gone().filter(fits).collect();
         tracks.extend(self.holder(gpu, pid));
-        self.columns(from_ms, to_ms, columns, |from, to| {
+        Self::columns(from_ms, to_ms, columns, |from, to| {
             let of = |track: &&HolderTrack| self.highest(&track.bytes, from, to);
             let used = tracks.iter().filter_map(of).max()?;
             Some(ChartPoint { used, allocated: Some(used) })
@@ -58,7 +58,6 @@ impl History {
     }
 
     fn columns(
-        &self,
         from_ms: u64,
         to_ms: u64,
         columns: usize,

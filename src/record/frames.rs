@@ -11,6 +11,9 @@ use crate::record::span::{DATA_MAGIC, is_skippable};
 const CHUNK: usize = 64 << 10;
 /// A skippable frame beyond this is not ours, and its length is not believed.
 const MAX_SKIP: usize = 1 << 20;
+/// Work in vain after which a file is given up, in bytes: frames inside of broken frames could ask
+/// for any amount of it.
+const MAX_WASTE: usize = 256 << 20;
 /// 2^24 bytes hold the largest frame that is accepted.
 const WINDOW_LOG: u32 = 24;
 
@@ -32,11 +35,12 @@ pub(super) struct Frames<R> {
     held: Vec<u8>,
     start: usize,
     at_end: bool,
+    wasted: usize,
 }
 
 impl<R: Read> Frames<R> {
     pub(super) const fn new(input: R) -> Self {
-        Self { input, held: Vec::new(), start: 0, at_end: false }
+        Self { input, held: Vec::new(), start: 0, at_end: false, wasted: 0 }
     }
 
     /// The first bytes, up to four, without taking them.
@@ -48,6 +52,9 @@ impl<R: Read> Frames<R> {
 
     pub(super) fn next(&mut self) -> io::Result<Piece> {
         loop {
+            if self.wasted > MAX_WASTE {
+                return Ok(Piece::End);
+            }
             self.fill(8)?;
             let Some(magic) = self.rest().first_chunk::<4>().copied() else {
                 let left = !self.rest().is_empty();
@@ -105,13 +112,18 @@ impl<R: Read> Frames<R> {
             };
             let mut input = InBuffer::around(input);
             let mut output = OutBuffer::around(&mut chunk[..]);
-            let Ok(hint) = decoder.run(&mut input, &mut output) else { return Ok(None) };
+            let done = decoder.run(&mut input, &mut output);
             taken += input.pos();
             text.extend_from_slice(output.as_slice());
+            let Ok(hint) = done else {
+                self.wasted += taken + text.len();
+                return Ok(None);
+            };
             if hint == 0 {
                 return Ok(Some((text, taken)));
             }
             if text.len() > MAX_FRAME_BYTES || taken > MAX_FRAME_BYTES {
+                self.wasted += taken + text.len();
                 return Ok(None);
             }
         }

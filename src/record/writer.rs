@@ -53,8 +53,9 @@ impl<W: Write> Writer<W> {
             self.flush()?;
         }
         serde_json::to_writer(&mut self.frame, &*self.redaction.tick(tick))?;
-        self.first.get_or_insert(at);
-        self.last = Some(at);
+        // Ticks of two threads may come a little out of order.
+        self.first = Some(self.first.map_or(at, |first| first.min(at)));
+        self.last = self.last.max(Some(at));
         self.frame_ticks += 1;
         self.ticks += 1;
         self.line_done()?;

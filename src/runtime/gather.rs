@@ -1,5 +1,6 @@
 //! A few looks for the commands that print once and end: with a deadline, and never more than that.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::sync::mpsc::Receiver;
@@ -7,10 +8,11 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::history::History;
 use crate::ids::Pid;
-use crate::runtime::inspector::Inspector;
+use crate::runtime::inspector::{Inspector, Listed};
 use crate::runtime::sampler::{Sampled, Sampler};
-use crate::sample::{Reading, Tick};
+use crate::sample::Tick;
 use crate::source::{InFlight, SourceError};
+use crate::units::Bytes;
 
 /// What a command wants to know.
 #[derive(Debug, Clone, Copy)]
@@ -84,20 +86,13 @@ pub async fn gather(
     out
 }
 
-/// Every pid that the driver lists on any GPU.
-pub fn listed_pids(tick: &Tick) -> Vec<Pid> {
+/// Every process that the driver lists on any GPU, by pid, once.
+pub fn listed_pids(tick: &Tick) -> Vec<Listed> {
     let Tick::Gpus(tick) = tick else { return Vec::new() };
-    let mut pids: Vec<Pid> = tick
-        .gpus
-        .iter()
-        .filter_map(|gpu| match &gpu.processes {
-            Reading::Value(processes) => Some(processes),
-            Reading::Absent(_) => None,
-        })
-        .flatten()
-        .map(|process| process.pid)
-        .collect();
-    pids.sort_unstable();
-    pids.dedup();
-    pids
+    let mut held = BTreeMap::<Pid, Option<Bytes>>::new();
+    for process in tick.gpus.iter().filter_map(|gpu| gpu.processes.value()).flatten() {
+        let vram = held.entry(process.pid).or_insert(Some(Bytes::ZERO));
+        *vram = vram.zip(process.used.get()).map(|(sum, more)| sum + more);
+    }
+    held.into_iter().map(|(pid, vram)| Listed { pid, vram }).collect()
 }

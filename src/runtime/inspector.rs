@@ -9,14 +9,24 @@ use tokio::sync::mpsc;
 use crate::ids::{Pid, Stamp};
 use crate::runtime::clock;
 use crate::sample::{ProcTick, Tick};
+use crate::units::Bytes;
 
 /// Looks in flight at the most.
 const IN_FLIGHT: usize = 4;
 
+/// A process that the driver lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Listed {
+    /// Its number, as the driver gives it.
+    pub pid: Pid,
+    /// What it holds on all GPUs; `None` where the driver does not tell.
+    pub vram: Option<Bytes>,
+}
+
 /// Whatever can look at processes: the real `/proc`, or a fixture.
-pub trait Look: Send + 'static {
+pub trait Look {
     /// Facts of the listed processes, and of everybody who has an NVIDIA device open.
-    fn look(&mut self, now: Stamp, listed: &[Pid]) -> ProcTick;
+    fn look(&mut self, now: Stamp, listed: &[Listed]) -> ProcTick;
 }
 
 /// A running inspector, seen from the loop.
@@ -32,29 +42,30 @@ struct Slot {
 
 #[derive(Default)]
 struct Request {
-    listed: Option<Vec<Pid>>,
+    listed: Option<Vec<Listed>>,
     closed: bool,
 }
 
 impl Inspector {
-    /// Starts one.
+    /// Starts one. The probe is made on the new thread, since that reads files too.
     ///
     /// # Errors
     /// Where no thread is to be had.
-    pub fn spawn(probe: impl Look) -> io::Result<(Self, mpsc::Receiver<Tick>)> {
+    pub fn spawn<L: Look>(
+        probe: impl FnOnce() -> L + Send + 'static,
+    ) -> io::Result<(Self, mpsc::Receiver<Tick>)> {
         let slot = Arc::new(Slot::default());
         let (looks, looks_in) = mpsc::channel(IN_FLIGHT);
         let worker = Arc::clone(&slot);
         std::thread::Builder::new()
             .name("inspect".to_owned())
-            .stack_size(512 * 1024)
-            .spawn(move || work(&worker, probe, &looks))?;
+            .spawn(move || work(&worker, probe(), &looks))?;
         Ok((Self { slot }, looks_in))
     }
 
     /// Asks for a look at these and all others that matter. An older request that has not begun is
     /// forgotten.
-    pub fn ask(&self, listed: Vec<Pid>) {
+    pub fn ask(&self, listed: Vec<Listed>) {
         self.lock().listed = Some(listed);
         self.slot.changed.notify_one();
     }

@@ -33,6 +33,17 @@ pub enum From {
     File(PathBuf, f64),
 }
 
+impl From {
+    /// What the banner says of a recording. Hostile text.
+    pub fn title(&self) -> Option<String> {
+        match self {
+            Self::Driver => None,
+            Self::Demo => Some("recording of an NVIDIA H200, built in".to_owned()),
+            Self::File(path, _) => Some(path.display().to_string()),
+        }
+    }
+}
+
 /// Something that another thread found out.
 #[derive(Debug)]
 pub enum Answer {
@@ -119,6 +130,12 @@ impl Live {
         self.stale = true;
         self.app.position = Position::Live;
         Ok(())
+    }
+
+    /// The number of the GPU that the view is narrowed to.
+    pub fn scope_index(&self) -> Option<crate::ids::GpuIndex> {
+        let scope = self.app.scope.as_ref()?;
+        self.view.gpus.iter().find(|gpu| gpu.sample.uuid == *scope).map(|gpu| gpu.sample.index)
     }
 
     /// Whether the ticks are of the past.
@@ -215,6 +232,7 @@ impl Live {
             sampler.want(crate::source::Wants {
                 pcie: wants.pcie,
                 process_utilization: wants.process_utilization,
+                details: wants.pcie,
             });
         }
     }
@@ -235,6 +253,9 @@ impl Live {
     }
 }
 
+/// The recording that is built in.
+const DEMO: &[u8] = include_bytes!("../../assets/demo.vrt");
+
 type Opened = (Feed, Receiver<Sampled>, Receiver<Tick>);
 
 fn open(options: &Options, from: &From) -> io::Result<Opened> {
@@ -247,7 +268,7 @@ fn open(options: &Options, from: &From) -> io::Result<Opened> {
             Ok((Feed::Driver { sampler, inspector }, samples, facts))
         }
         From::Demo => {
-            let open = || record::Reader::new(record::DEMO).map_err(unreadable);
+            let open = || record::Reader::new(DEMO).map_err(unreadable);
             Ok((Feed::Recording, player::spawn(Pace::speed(1.0), open)?, never()))
         }
         From::File(path, speed) => {

@@ -7,13 +7,15 @@ use std::time::Duration;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::{Instant, sleep_until};
 
+use crate::analyze::KillPlan;
 use crate::runtime::input::{self, Input};
 use crate::runtime::kill;
-use crate::runtime::live::{Answer, From, Live, Options};
+use crate::runtime::live::{Answer, From, Live};
+use crate::runtime::options::Options;
 use crate::runtime::sampler::Sampled;
-use crate::runtime::screen::{Drained, Screen};
+use crate::runtime::screen::{Drained, Screen, test_panic};
 use crate::runtime::signals::{Signal, Signals, stop_self};
-use crate::sample::{KillEvent, Tick};
+use crate::sample::{KillEvent, KillOrder, Tick};
 use crate::ui::{self, App, Context, Effect, Event, Message};
 
 /// GPU facts wait this long for the process facts of the same moment, to be drawn with them.
@@ -69,6 +71,7 @@ pub fn run(app: App, options: Options, from: From) -> io::Result<End> {
             draw_at: Some(Instant::now()),
             last_frame: None,
             end: None,
+            plan: None,
         };
         let end = looper.run().await;
         looper.screen.close();
@@ -89,6 +92,8 @@ struct Looper {
     draw_at: Option<Instant>,
     last_frame: Option<Instant>,
     end: Option<End>,
+    /// The plan that the dialog shows.
+    plan: Option<KillPlan>,
 }
 
 impl Looper {
@@ -129,7 +134,9 @@ impl Looper {
 
     /// When something is due although nothing arrives.
     fn wake_at(&self) -> Instant {
-        let aged = Instant::now() + AGED;
+        // Memory that should come back is looked for more often.
+        let waiting = self.live.killing.as_ref().is_some_and(kill::Killing::has_finished);
+        let aged = Instant::now() + if waiting { kill::POLL } else { AGED };
         match self.draw_at {
             Some(at) if self.screen.ready() => at.min(aged),
             _ => aged,
@@ -160,6 +167,10 @@ impl Looper {
             }
             Happened::Answer(None) => {}
             Happened::Clock => {
+                if self.live.killing.is_some() {
+                    self.live.nudge();
+                    self.prove()?;
+                }
                 if self.draw_at.is_none() {
                     self.live.age();
                     self.want_frame(Duration::ZERO);
@@ -201,6 +212,7 @@ impl Looper {
             return Ok(());
         }
         (self.draw_at, self.last_frame) = (None, Some(now));
+        test_panic("loop");
         self.live.rebuild();
         let live = &mut self.live;
         let context =
@@ -209,10 +221,14 @@ impl Looper {
         let mut drawn = None;
         self.screen.draw(|frame| drawn = Some(ui::draw(frame, app, context)))?;
         if let Some(drawn) = drawn {
+            // What the frame shows decides what is worth reading.
+            if drawn.wants != live.app.wanted {
+                live.app.wanted = drawn.wants;
+                live.want(drawn.wants);
+            }
             live.app.drawn = drawn;
         }
-        // What the frame shows decides what is worth reading.
-        self.update(Event::Drawn)
+        Ok(())
     }
 
     fn signal(&mut self, signal: Signal) -> io::Result<()> {
@@ -273,14 +289,14 @@ impl Looper {
             Effect::SetWants(wants) => self.live.want(wants),
             Effect::SetInterval(interval_ms) => self.live.set_interval(interval_ms),
             Effect::PlanKill { targets, preset } => {
-                let dialog = kill::plan(&self.live.view, &targets, preset);
-                self.update(Event::Plan(dialog))?;
+                let plan = crate::analyze::plan(&self.live.view, &targets, preset);
+                self.planned(plan)?;
             }
             Effect::PlanZombies => {
-                let dialog = kill::plan_zombies(&self.live.view, self.live.app.scope.as_ref());
-                self.update(Event::Plan(dialog))?;
+                let plan = crate::analyze::zombies(&self.live.view, self.live.scope_index());
+                self.planned(plan)?;
             }
-            Effect::Kill(order) => self.begin_kill(order)?,
+            Effect::Kill(order) => self.begin_kill(&order)?,
             Effect::CancelKill => {
                 if let Some(killing) = &self.live.killing {
                     killing.cancel();
@@ -304,11 +320,7 @@ impl Looper {
     }
 
     fn reopen(&mut self, from: From) -> io::Result<()> {
-        self.live.app.recording = match &from {
-            From::Driver => None,
-            From::Demo => Some("the built-in recording of a real GPU".to_owned()),
-            From::File(path, _) => Some(path.display().to_string()),
-        };
+        self.live.app.recording = from.title();
         self.live.reopen(from)?;
         self.update(Event::Gpus)
     }
@@ -323,13 +335,23 @@ impl Looper {
         self.update(Event::Message(Message { text, error: false }))
     }
 
-    fn begin_kill(&mut self, order: crate::sample::KillOrder) -> io::Result<()> {
+    fn planned(&mut self, plan: KillPlan) -> io::Result<()> {
+        let dialog = kill::dialog(&plan);
+        self.plan = Some(plan);
+        self.update(Event::Plan(dialog))
+    }
+
+    fn begin_kill(&mut self, order: &KillOrder) -> io::Result<()> {
+        // What is carried out is the plan that was shown, and nothing else.
+        let Some(plan) = self.plan.take().filter(|plan| plan.order == *order) else {
+            return Ok(());
+        };
         if self.live.is_replay() {
             let text = "this is a recording: nothing can be ended in it".to_owned();
             self.live.app.kill = None;
             return self.update(Event::Message(Message { text, error: true }));
         }
-        self.live.killing = Some(kill::Killing::begin(order, self.live.view.clone())?);
+        self.live.killing = Some(kill::Killing::begin(plan, self.live.view.clone())?);
         Ok(())
     }
 
@@ -350,7 +372,7 @@ impl Looper {
         let proof = self.live.killing.as_ref().and_then(|killing| killing.proof(&self.live.view));
         if let Some(proof) = proof {
             self.live.killing = None;
-            self.update(Event::Proof(proof))?;
+            self.update(Event::Proof(kill::shown(&proof)))?;
         }
         Ok(())
     }

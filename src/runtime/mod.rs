@@ -2,9 +2,13 @@
 
 pub mod child;
 pub mod clock;
+pub mod explain;
 pub mod gather;
 pub mod input;
 pub mod inspector;
+pub mod kill;
+pub mod live;
+pub mod looper;
 pub mod options;
 pub mod player;
 pub mod probing;
@@ -20,3 +24,4 @@ pub mod run_watch;
 pub mod sampler;
 pub mod screen;
 pub mod signals;
+pub mod snapshot;

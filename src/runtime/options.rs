@@ -7,7 +7,6 @@ use crate::analyze::Moment;
 use crate::host::absence::{self, Failure};
 use crate::ids::Stamp;
 use crate::runtime::clock;
-use crate::runtime::inspector::Look;
 use crate::runtime::probing::Probing;
 use crate::sample::Absence;
 use crate::source::nvml::{LIBRARY, NvmlOptions, NvmlSource};
@@ -40,9 +39,10 @@ impl Options {
     }
 }
 
-/// The real probe of processes.
-pub fn probe(options: &Options) -> impl Look + use<> {
-    Probing::new(options.allocator)
+/// Makes the real probe of processes.
+pub fn probe(options: &Options) -> impl FnOnce() -> Probing + Send + use<> {
+    let allocator = options.allocator;
+    move || Probing::new(allocator)
 }
 
 /// The real source.

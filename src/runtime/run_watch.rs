@@ -208,7 +208,9 @@ impl Keeper {
             Tick::Gpus(gpus) => {
                 self.watched.looks += 1;
                 self.watched.failure = None;
-                let members = self.tree.among(&gather::listed_pids(&tick));
+                let listed = gather::listed_pids(&tick);
+                let pids: Vec<Pid> = listed.iter().map(|process| process.pid).collect();
+                let members = self.tree.among(&pids);
                 self.gpus(gpus, &members);
             }
             Tick::Procs(procs) => {

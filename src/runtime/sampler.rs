@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::runtime::clock;
+use crate::runtime::screen::test_panic;
 use crate::sample::Tick;
 use crate::source::{Progress, Source, SourceError, Wants};
 
@@ -62,10 +63,7 @@ impl Sampler {
         let (ticks, ticks_in) = mpsc::channel(IN_FLIGHT);
         let (wake, woken) = sync_channel(1);
         let worker = Worker { shared: Arc::clone(&shared), ticks, woken };
-        std::thread::Builder::new()
-            .name("nvml".to_owned())
-            .stack_size(512 * 1024)
-            .spawn(move || worker.run(source))?;
+        std::thread::Builder::new().name("nvml".to_owned()).spawn(move || worker.run(source))?;
         Ok((Self { progress, shared, wake }, ticks_in))
     }
 
@@ -111,6 +109,7 @@ impl Worker {
     fn run(self, mut source: impl Source) {
         let mut due = clock::now().boot_ms;
         while !self.ticks.is_closed() {
+            test_panic("nvml");
             match source.next(clock::now(), self.orders().wants) {
                 Ok(Some(tick)) => self.send(Sampled::Tick(Box::new(tick))),
                 Ok(None) => return drop(self.ticks.blocking_send(Sampled::End)),

@@ -52,6 +52,8 @@ struct Before {
 }
 
 static BEFORE: OnceLock<Before> = OnceLock::new();
+/// The terminal is not taken again from here on.
+static LEAVING: AtomicBool = AtomicBool::new(false);
 
 /// The terminal in raw mode, on its other screen.
 pub struct Screen {
@@ -103,7 +105,6 @@ impl Screen {
         if before.mouse {
             queue!(bytes, event::EnableMouseCapture)?;
         }
-        before.entered.store(true, Ordering::SeqCst);
         Ok(())
     }
 
@@ -235,7 +236,13 @@ fn wait_writable(fd: BorrowedFd<'_>, limit: PollTimeout) -> bool {
 fn raw(before: &Before) -> io::Result<()> {
     let mut wanted = before.termios.clone();
     wanted.make_raw();
+    // Marked first and checked last: a panic on another thread may restore at any point between.
+    before.entered.store(true, Ordering::SeqCst);
     tcsetattr(&before.tty, OptionalActions::Now, &wanted)?;
+    if LEAVING.load(Ordering::SeqCst) {
+        tcsetattr(&before.tty, OptionalActions::Now, &before.termios)?;
+        return Err(io::Error::other("the program is ending"));
+    }
     Ok(())
 }
 
@@ -267,8 +274,19 @@ pub fn restore() {
 pub fn guard_panics() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
+        LEAVING.store(true, Ordering::SeqCst);
         restore();
         report(info);
         std::process::exit(101);
     }));
+}
+
+/// Panics in debug builds where `VRAMLENS_TEST_PANIC` names this place: the only way to try what a
+/// panic does to a real terminal.
+pub fn test_panic(place: &str) {
+    #[cfg(debug_assertions)]
+    if std::env::var("VRAMLENS_TEST_PANIC").is_ok_and(|name| name == place) {
+        std::panic::panic_any(format!("a panic for the test in {place}"));
+    }
+    let _ = place;
 }

@@ -11,6 +11,8 @@ mod kill;
 mod proc;
 mod reading;
 mod redact;
+pub mod text;
+mod server;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +29,7 @@ pub use proc::{
 };
 pub use reading::{Reading, Why};
 pub use redact::redact;
+pub use server::{ServedDevice, ServedModel, ServerSample, ServerSoftware};
 
 /// One arrival. GPU facts and host facts come from different threads and never wait for each
 /// other; the view joins them and shows the age of each.

@@ -283,7 +283,7 @@ impl Generate {
 }
 
 const fn first_pid() -> u32 {
-    100_000
+    10_000
 }
 
 const fn first_burst_pid() -> u32 {

@@ -17,7 +17,7 @@ fn a_470_driver_gives_memory_and_processes() {
     assert_eq!(memory.reserved, Reading::Absent(Why::OldDriver));
     assert_eq!(memory.used + memory.free, memory.total);
     assert_eq!(memory.used, Bytes(92_449_751_040 + 23_729_274_880 + 644_939_776));
-    assert_eq!(rows(&tick.gpus[0])[1], (41233, 88166, "C".to_owned()));
+    assert_eq!(rows(&tick.gpus[0])[1], (21233, 88166, "C".to_owned()));
     assert_eq!(tick.gpus[0].throttle, Reading::Value(Throttle(0)));
     assert_eq!(tick.nonsense, Nonsense::default());
     let second = rig.tick();
@@ -33,7 +33,7 @@ fn a_driver_with_the_first_lists_only_gives_processes() {
         "nvmlDeviceGetMPSComputeRunningProcesses_v2",
     ];
     let mut rig = Rig::over(Fake::without(&[NOT_IN_470, &v2].concat(), ONE));
-    assert_eq!(rows(&rig.tick().gpus[0])[0], (40011, 22630, "C".to_owned()));
+    assert_eq!(rows(&rig.tick().gpus[0])[0], (20011, 22630, "C".to_owned()));
     let all =
         ["Compute", "Graphics", "MPSCompute"].map(|l| format!("nvmlDeviceGet{l}RunningProcesses"));
     let all: Vec<_> = all.iter().map(String::as_str).collect();

@@ -69,6 +69,7 @@ fn allocator() -> AllocatorSample {
     AllocatorSample {
         at: stamp(9_000),
         basis: AllocatorBasis::Statistics,
+        backend: AllocatorBackend::Native,
         devices: vec![AllocatorDevice {
             ordinal: vramlens::ids::CudaOrdinal(0),
             allocated: gib(64.2),
@@ -84,6 +85,7 @@ fn allocator() -> AllocatorSample {
             expandable_segments: Reading::Value(false),
             peak_allocated: absent,
             peak_reserved: absent,
+            gpu: None,
         }],
     }
 }

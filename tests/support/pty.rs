@@ -1,6 +1,7 @@
 //! The real binary on a real pseudo-terminal, read by a vt100 parser.
 
 use std::io::{Read, Write};
+use std::num::NonZeroU16;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,6 +12,10 @@ use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system}
 /// How long anything may take on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+fn cells(n: u16) -> NonZeroU16 {
+    NonZeroU16::new(n).unwrap()
+}
+
 /// A program on a terminal.
 pub struct Term {
     master: Option<Box<dyn MasterPty + Send>>,
@@ -18,6 +23,7 @@ pub struct Term {
     child: Box<dyn Child + Send + Sync>,
     parser: Arc<Mutex<vt100::Parser>>,
     stalled: Arc<AtomicBool>,
+    closed: Arc<AtomicBool>,
     read_bytes: Arc<AtomicU64>,
 }
 
@@ -29,10 +35,12 @@ impl Term {
         command.env("TERM", "xterm-256color");
         command.env("LC_ALL", "C.UTF-8");
         command.env("TZ", "UTC");
+        command.env("RUST_BACKTRACE", "0");
         for variable in ["NO_COLOR", "COLORTERM", "XDG_CONFIG_HOME"] {
             command.env_remove(variable);
         }
         command.env("HOME", "/nonexistent");
+        command.cwd(env!("CARGO_TARGET_TMPDIR"));
         for (name, value) in env {
             command.env(name, value);
         }
@@ -45,15 +53,20 @@ impl Term {
         let pair = native_pty_system().openpty(size).unwrap();
         let child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);
-        let parser = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
+        let parser = Arc::new(Mutex::new(vt100::Parser::new(cells(rows), cells(columns), 0)));
         let stalled = Arc::new(AtomicBool::new(false));
         let read_bytes = Arc::new(AtomicU64::new(0));
         let mut reader = pair.master.try_clone_reader().unwrap();
-        let (to, stop, count) =
-            (Arc::clone(&parser), Arc::clone(&stalled), Arc::clone(&read_bytes));
+        let closed = Arc::new(AtomicBool::new(false));
+        let (to, stop, count, close) = (
+            Arc::clone(&parser),
+            Arc::clone(&stalled),
+            Arc::clone(&read_bytes),
+            Arc::clone(&closed),
+        );
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            loop {
+            while !close.load(Ordering::SeqCst) {
                 while stop.load(Ordering::SeqCst) {
                     std::thread::sleep(Duration::from_millis(5));
                 }
@@ -67,7 +80,7 @@ impl Term {
             }
         });
         let writer = Some(pair.master.take_writer().unwrap());
-        Self { master: Some(pair.master), writer, child, parser, stalled, read_bytes }
+        Self { master: Some(pair.master), writer, child, parser, stalled, closed, read_bytes }
     }
 
     /// What the screen shows now.
@@ -86,7 +99,7 @@ impl Term {
     }
 
     /// Waits until the screen is as wished; fails with the screen otherwise.
-    pub fn wait(&self, what: &str, wished: impl Fn(&str) -> bool) -> String {
+    pub fn wait(&self, what: &str, mut wished: impl FnMut(&str) -> bool) -> String {
         let end = Instant::now() + PATIENCE;
         loop {
             let text = self.text();
@@ -113,7 +126,7 @@ impl Term {
     /// Another size.
     pub fn resize(&self, rows: u16, columns: u16) {
         let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
-        self.parser.lock().unwrap().screen_mut().set_size(rows, columns);
+        self.parser.lock().unwrap().screen_mut().set_size(cells(rows), cells(columns));
         self.master.as_ref().unwrap().resize(size).unwrap();
     }
 
@@ -137,8 +150,10 @@ impl Term {
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.pid()), signal).unwrap();
     }
 
-    /// Takes the terminal away.
+    /// Takes the terminal away: at once for the program's writes that follow, and wholly as soon as
+    /// the reader has seen its next bytes.
     pub fn hang_up(&mut self) {
+        self.closed.store(true, Ordering::SeqCst);
         self.writer = None;
         self.master = None;
     }
@@ -164,8 +179,9 @@ impl Term {
 
     /// Whether the terminal's line settings are those of a shell: echo and line editing.
     pub fn is_cooked(&self) -> bool {
+        // ICANON and ECHO, as Linux numbers them.
         let termios = self.master.as_ref().unwrap().get_termios().unwrap();
-        termios.local_flags.contains(nix::sys::termios::LocalFlags::ECHO | nix::sys::termios::LocalFlags::ICANON)
+        termios.local_flags.bits() & 0o12 == 0o12
     }
 }
 

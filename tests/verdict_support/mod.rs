@@ -6,8 +6,8 @@ use vramlens::history::History;
 use vramlens::ids::{GpuIndex, GpuUuid, Pid, ProcId, Stamp};
 use vramlens::sample::{
     Container, DriverInfo, EnvVar, GpuProc, GpuSample, GpuTick, HostFacts, Memory, MemoryApi,
-    NvidiaFds, ProcKinds, ProcSample, ProcState, ProcTick, Reading, ScanReport, Signals, Tick,
-    Utilization, Why,
+    Nonsense, NvidiaFds, ProcKinds, ProcSample, ProcState, ProcTick, Reading, ScanReport, Signals,
+    Tick, Utilization, Why,
 };
 use vramlens::units::{Bytes, Percent};
 
@@ -100,7 +100,7 @@ pub fn gpu_tick(at: u64, gpus: Vec<GpuSample>) -> Tick {
             nvml: Reading::Absent(Why::NotAsked),
         },
         gpus,
-        nonsense: Default::default(),
+        nonsense: Nonsense::default(),
     })
 }
 
@@ -236,3 +236,7 @@ pub fn watched(
     let view = View::build(&history, &moment(T0 + seconds * 1_000 + 200));
     (history, view)
 }
+
+pub mod classes;
+pub mod table;
+pub mod traps;

@@ -1,0 +1,196 @@
+//! How figures and marks are written.
+
+use std::fmt::Write as _;
+
+/// What the terminal takes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Show {
+    pub ascii: bool,
+    pub color: bool,
+}
+
+/// What a piece of text means.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Tone {
+    Head,
+    Good,
+    Fair,
+    Bad,
+    Faint,
+}
+
+impl Show {
+    /// Text in a colour, where there are colours.
+    pub fn paint(self, tone: Tone, text: &str) -> String {
+        if !self.color {
+            return text.to_owned();
+        }
+        let code = match tone {
+            Tone::Head => "1",
+            Tone::Good => "32",
+            Tone::Fair => "33",
+            Tone::Bad => "31",
+            Tone::Faint => "2",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+
+    /// One of two spellings.
+    pub const fn pick(self, plain: &'static str, ascii: &'static str) -> &'static str {
+        if self.ascii { ascii } else { plain }
+    }
+
+    /// Our own text in ASCII where that is wanted.
+    pub fn text(self, text: &str) -> String {
+        let clean = clean(text);
+        if !self.ascii {
+            return clean;
+        }
+        let mut out = String::new();
+        for c in clean.chars() {
+            match c {
+                '·' => out.push('|'),
+                '×' => out.push('x'),
+                '±' => out.push_str("+-"),
+                '–' | '−' => out.push('-'),
+                '▸' => out.push('>'),
+                '✓' => out.push('+'),
+                '✗' => out.push('x'),
+                '…' => out.push_str("..."),
+                c if c.is_ascii() => out.push(c),
+                _ => out.push('?'),
+            }
+        }
+        out
+    }
+}
+
+/// Hostile text without anything that a terminal would obey.
+pub(super) fn clean(text: &str) -> String {
+    let bad = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if bad(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// At most so many columns of it.
+pub(super) fn cut(text: &str, columns: usize) -> String {
+    use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+    let text = clean(text);
+    if text.width() <= columns {
+        return text;
+    }
+    let mut out = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        used += c.width().unwrap_or(0);
+        if used + 1 > columns {
+            break;
+        }
+        out.push(c);
+    }
+    out.push('…');
+    out
+}
+
+/// `4.06 GiB`, `116 MiB`: three figures.
+pub(super) fn size(bytes: u64) -> String {
+    let gib = bytes as f64 / f64::from(1 << 30);
+    let mib = bytes as f64 / f64::from(1 << 20);
+    if mib < 1023.5 {
+        format!("{mib:.0} MiB")
+    } else if gib < 9.995 {
+        format!("{gib:.2} GiB")
+    } else if gib < 9999.5 {
+        format!("{gib:.1} GiB")
+    } else {
+        format!("{:.1} TiB", gib / 1024.0)
+    }
+}
+
+/// GiB with one digit, for a column of five.
+pub(super) fn gib(bytes: u64) -> String {
+    let gib = bytes as f64 / f64::from(1 << 30);
+    if gib < 99.95 { format!("{gib:.1}") } else { format!("{gib:.0}") }
+}
+
+/// `131,072`.
+pub(super) fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// `8k`, `131k`, `1M`: a context in a column of five.
+pub(super) fn tokens(n: u64) -> String {
+    match n {
+        0..1024 => n.to_string(),
+        1024..1_000_000 => format!("{}k", n / 1024),
+        _ => {
+            let mega = n as f64 / f64::from(1 << 20);
+            if mega.fract() < 0.05 { format!("{mega:.0}M") } else { format!("{mega:.1}M") }
+        }
+    }
+}
+
+/// `8.03 B`, `494 M`.
+pub(super) fn parameters(n: u64) -> String {
+    if n >= 1_000_000_000 {
+        format!("{:.2} B", n as f64 / 1e9)
+    } else {
+        format!("{:.0} M", n as f64 / 1e6)
+    }
+}
+
+/// A word for a shell: quoted where it needs to be, and nothing in it that a terminal would obey.
+pub(super) fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=+,@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    if text.chars().any(char::is_control) {
+        // $'…' names every byte that cannot stand for itself.
+        let mut out = String::from("$'");
+        for b in text.bytes() {
+            if b.is_ascii_graphic() && b != b'\'' && b != b'\\' || b == b' ' {
+                out.push(char::from(b));
+            } else {
+                let _ = write!(out, "\\x{b:02x}");
+            }
+        }
+        out.push('\'');
+        return out;
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_short() {
+        assert_eq!(size(4_357_873_664), "4.06 GiB");
+        assert_eq!(size(121_634_816), "116 MiB");
+        assert_eq!(grouped(131_072), "131,072");
+        assert_eq!(tokens(131_072), "128k");
+        assert_eq!(tokens(1 << 20), "1M");
+        assert_eq!(parameters(8_030_261_248), "8.03 B");
+    }
+
+    #[test]
+    fn names_of_files_are_harmless() {
+        assert_eq!(shell_word("a/b-1.gguf"), "a/b-1.gguf");
+        assert_eq!(shell_word("a b's"), r"'a b'\''s'");
+        assert_eq!(shell_word("a\x1b[2J"), r"$'a\x1b[2J'");
+        assert!(!clean("\x1b]0;x\x07").contains('\x1b'));
+        assert_eq!(cut("abcdefgh", 4), "abc…");
+    }
+}

@@ -1,0 +1,89 @@
+//! Why a model cannot be sized.
+
+use std::path::PathBuf;
+
+/// Why a model cannot be sized: what, where, and what to try.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// The file or folder cannot be opened or read.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A read or a seek failed while a header was read.
+    #[error("the header cannot be read: {0}")]
+    Read(#[from] std::io::Error),
+    /// The header ends where more was announced.
+    #[error("the file ends inside its header, at byte {at}, where {what} should be")]
+    Truncated {
+        /// What was being read.
+        what: &'static str,
+        /// Where, in bytes from the start.
+        at: u64,
+    },
+    /// A count or a length cannot be true.
+    #[error(
+        "{what} is said to be {value} at byte {at}, and at most {limit} can be there: \
+         the file is damaged or hostile"
+    )]
+    TooLarge {
+        /// Which count or length.
+        what: &'static str,
+        /// As the file has it.
+        value: u64,
+        /// What the file can hold, or this program takes.
+        limit: u64,
+        /// Where, in bytes from the start.
+        at: u64,
+    },
+    /// The content breaks the format's rules.
+    #[error("{what}: the file is damaged or of another format")]
+    Malformed {
+        /// Which rule.
+        what: String,
+    },
+    /// Not a format that is known.
+    #[error(
+        "{what}: give a .gguf file, a .safetensors file, a folder with config.json, or a size such as 8B"
+    )]
+    UnknownFormat {
+        /// What was found instead.
+        what: String,
+    },
+    /// A GGUF version that does not exist yet.
+    #[error("GGUF version {0} is not known here (1, 2 and 3 are)")]
+    Version(u32),
+    /// Metadata without which nothing can be computed.
+    #[error("the key {0} is missing: without it the memory cannot be computed")]
+    MissingKey(String),
+    /// Parts of a split model are not there.
+    #[error("{present} of {total} parts are there; missing: {}", names.join(", "))]
+    MissingParts {
+        /// Parts found.
+        present: usize,
+        /// Parts that the model has.
+        total: usize,
+        /// File names that were looked for, at most eight.
+        names: Vec<String>,
+    },
+}
+
+impl ModelError {
+    /// A broken rule of the format.
+    pub(crate) fn malformed(what: impl Into<String>) -> Self {
+        Self::Malformed { what: what.into() }
+    }
+}
+
+/// Text of a file as it may stand in a message: printable, at most 64 characters.
+pub(crate) fn excerpt(text: &str) -> String {
+    let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let mut out: String = text.chars().take(64).map(clean).collect();
+    if text.chars().nth(64).is_some() {
+        out.push('…');
+    }
+    out
+}
