@@ -12,13 +12,14 @@ use nix::sys::signal::Signal;
 use crate::cmd::look::Form;
 use crate::cmd::{Exit, record};
 use crate::record::{RecordError, Recorder, Totals};
-use crate::report::postmortem::{self, Death};
+use crate::oom::{self, Diagnosis};
+use crate::report::postmortem::{self, Death, Whose};
 use crate::report::{Style, postmortem::Facts};
 use crate::rules;
 use crate::runtime::options::Options;
 use crate::runtime::run_job::{Caught, Ended, How, Job, die_of_interrupt};
 use crate::runtime::run_pass::{OnSeen, end_line};
-use crate::runtime::run_seen::{Marks, Seen, Watch};
+use crate::runtime::run_seen::{Scan, Watch};
 use crate::runtime::run_watch::{Event, Watched, Watcher, line};
 use crate::runtime::{clock, run_host, run_monitor};
 use crate::units::Bytes;
@@ -43,7 +44,10 @@ pub fn run(run: &Run, options: &Options, form: Form) -> anyhow::Result<Exit> {
     let host = run_host::Kills::now();
     let (events, events_in) = line();
     let seen_to = events.clone();
-    let on_seen: OnSeen = Arc::new(move || drop(seen_to.try_send(Event::Seen)));
+    let on_seen: OnSeen = Arc::new(move || {
+        // One that waits is as good as many.
+        let _ = seen_to.try_send(Event::Seen);
+    });
     let recording = run.record.as_ref().map(|file| record::Record {
         file: file.clone(),
         duration: None,
@@ -55,7 +59,7 @@ pub fn run(run: &Run, options: &Options, form: Form) -> anyhow::Result<Exit> {
     let caught = Caught::begin()?;
     let recorder: Option<Recorder> =
         recording.as_ref().map(|record| record::begin(record, options)).transpose()?;
-    let watch = || Box::new(Marks::default()) as Box<dyn Watch>;
+    let watch = || Box::new(Scan::default()) as Box<dyn Watch>;
     let job = match Job::start(caught, &run.command, &watch, &on_seen) {
         Ok(job) => job,
         Err(error) => {
@@ -120,15 +124,12 @@ fn report(
     ran_ms: u64,
     style: &Style,
 ) -> Option<String> {
-    let badly = ended.how != How::Exited(0);
-    let by_host = host_kills.is_some_and(|n| n > 0) && ended.how.code() == 137;
-    if by_host {
+    if host_kills.is_some_and(|n| n > 0) && ended.how.code() == 137 {
         return Some(host_text(ended, host_kills));
     }
     let facts = watched.map(Watched::facts);
-    let message = death_message(ended, facts.as_ref());
-    if let (true, Some(message)) = (badly, message) {
-        return Some(post_mortem(ended, watched, &message, ran_ms, style));
+    if let Some((whose, message)) = death(ended, facts.as_ref()) {
+        return Some(post_mortem(ended, watched, (whose, &message), ran_ms, style));
     }
     if run.quiet {
         return None;
@@ -136,55 +137,53 @@ fn report(
     let mut text = nothing_measured(watched)
         .or_else(|| Some(postmortem::summary(&facts?, style)))
         .unwrap_or_default();
-    if ended.seen.is_some() {
+    if ended.hit && ended.how == How::Exited(0) {
         text += "vramlens: its output has an out-of-memory error, which it survived\n";
     }
     Some(text)
 }
 
-/// The message of an error in the output; or, of a command that died without one, why it looks as
-/// if memory had been short.
-fn death_message(ended: &Ended, facts: Option<&Facts<'_>>) -> Option<Vec<String>> {
-    if let Some(seen) = &ended.seen {
-        return Some(seen_lines(seen));
+/// What the output of a command that ended badly says; or, of one that died without a word, why it
+/// looks as if memory had been short.
+fn death(ended: &Ended, facts: Option<&Facts<'_>>) -> Option<(Whose, String)> {
+    if let Some(message) = &ended.message {
+        let whose = match message.diagnosis {
+            _ if message.is_gpu_oom => Some(Whose::Gpu),
+            Diagnosis::HostRamNotVram => Some(Whose::Host),
+            _ => None,
+        };
+        if let Some(whose) = whose {
+            return Some((whose, oom::report(message)));
+        }
     }
-    // A signal of somebody's is no lack of memory, nor is an ordinary error code with room left.
+    // A signal of somebody's is no lack of memory, nor is an ordinary error with room left.
     let died = !matches!(ended.how, How::Exited(0) | How::Killed(1 | 2 | 3 | 9 | 15));
     let facts = facts.filter(|_| died)?;
     let (view, uuid) = (facts.view?, facts.gpu?);
     let gpu = view.gpus.iter().find(|gpu| gpu.sample.uuid == *uuid)?;
     let ledger = gpu.ledger.get()?;
     let scarce = ledger.free < Bytes::mib(512).max(Bytes(ledger.total.0 / 50));
-    scarce.then(|| {
-        vec![format!(
-            "The command printed no such error. GPU {} had {} free at the last look: lack of memory \
-             is likely, not certain.",
-            gpu.sample.index, ledger.free
-        )]
-    })
-}
-
-fn seen_lines(seen: &Seen) -> Vec<String> {
-    let mut lines = seen.lines.clone();
-    if seen.host {
-        lines.push("It was the host's memory that ran out, not the GPU's.".to_owned());
-    }
-    lines
+    let free = ledger.free;
+    let text = format!(
+        "The command printed no error of that kind. {free} was free at the last look:\n\
+         lack of memory is likely, not certain."
+    );
+    scarce.then_some((Whose::Perhaps, text))
 }
 
 fn post_mortem(
     ended: &Ended,
     watched: Option<&Watched>,
-    message: &[String],
+    (whose, message): (Whose, &str),
     ran_ms: u64,
     style: &Style,
 ) -> String {
     let end = end_words(ended.how);
     let Some(watched) = watched else {
-        return format!("vramlens: out of memory, and nothing was measured ({end})\n");
+        return format!("{message}vramlens: nothing was measured: the measuring thread failed\n");
     };
     let findings = watched.before.as_ref().map(rules::run).unwrap_or_default();
-    let death = Death { end, ran_ms, message, findings: &findings };
+    let death = Death { end, ran_ms, whose, message, findings: &findings };
     let mut text = postmortem::text(&death, &watched.facts(), style);
     if let Some(unmeasured) = nothing_measured(Some(watched)) {
         text += &unmeasured;

@@ -57,10 +57,24 @@ pub struct Death<'a> {
     pub end: String,
     /// How long it ran, in milliseconds.
     pub ran_ms: u64,
-    /// What its message means or says, one line each. Hostile text.
-    pub message: &'a [String],
+    /// Whose memory ran out.
+    pub whose: Whose,
+    /// What its message means, as [`crate::oom::report`] writes it; or why it is thought that
+    /// memory was short.
+    pub message: &'a str,
     /// What should be known about the machine.
     pub findings: &'a [Finding],
+}
+
+/// Whose memory ran out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// A GPU's.
+    Gpu,
+    /// The host's.
+    Host,
+    /// A GPU's, most likely.
+    Perhaps,
 }
 
 /// How far the chart goes back.
@@ -153,17 +167,16 @@ pub fn text(death: &Death<'_>, facts: &Facts<'_>, style: &Style) -> String {
         .zip(facts.gpu)
         .and_then(|(view, uuid)| view.gpus.iter().find(|gpu| gpu.sample.uuid == *uuid));
     let place = gpu.map_or_else(String::new, |gpu| format!(" on {}", ledger::gpu_name(gpu)));
-    let head = format!(
-        "Out of memory{place}: the command ended with {} after {}.",
-        clean_for(&death.end, style.ascii),
-        age(death.ran_ms)
-    );
-    line(&mut out, &head, style);
-    if !death.message.is_empty() {
-        out.push_str("\nMESSAGE\n");
-        for text in death.message {
-            paragraph(&mut out, text, style);
-        }
+    let what = match death.whose {
+        Whose::Gpu => format!("Out of memory{place}"),
+        Whose::Perhaps => format!("Perhaps out of memory{place}"),
+        Whose::Host => "Out of memory on the host, not on a GPU".to_owned(),
+    };
+    let (end, after) = (clean_for(&death.end, style.ascii), age(death.ran_ms));
+    line(&mut out, &format!("{what}: the command ended with {end} after {after}."), style);
+    out.push('\n');
+    for text in death.message.lines() {
+        line(&mut out, &clean_for(text, style.ascii), style);
     }
     if let Some((view, gpu)) = facts.view.zip(gpu) {
         out.push_str("\nBEFORE THE END\n");

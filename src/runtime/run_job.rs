@@ -17,12 +17,13 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, kill, killpg};
 use nix::sys::signalfd::{SfdFlags, SignalFd, siginfo};
-use nix::unistd::{Pid, getpgid, getpgrp, getpid};
+use nix::unistd::{getpgrp, getpid};
 
+use crate::oom::Explanation;
 use crate::runtime::child::{self, Change};
 use crate::runtime::run_monitor::Told;
 use crate::runtime::run_pass::{self, OnSeen, Passed};
-use crate::runtime::run_seen::{Seen, Watch};
+use crate::runtime::run_seen::Watch;
 use crate::runtime::run_start::{self, Started};
 
 /// How a command ended.
@@ -48,8 +49,10 @@ impl How {
 pub struct Ended {
     /// How.
     pub how: How,
-    /// The out-of-memory error that its output had.
-    pub seen: Option<Seen>,
+    /// Whether its output had an out-of-memory error.
+    pub hit: bool,
+    /// What its output says of lack of memory; looked for where it ended badly.
+    pub message: Option<Explanation>,
     /// The last byte on a stream that shares the place of this program's messages.
     pub last: Option<u8>,
 }
@@ -196,14 +199,20 @@ impl Job {
     }
 
     fn finish(self, delivered: bool) -> Ended {
-        let mut ended = Ended { how: self.how.unwrap_or(How::Exited(1)), seen: None, last: None };
-        for way in self.ways {
-            if !delivered && !way.is_finished() {
+        let how = self.how.unwrap_or(How::Exited(1));
+        let mut ended = Ended { how, hit: false, message: None, last: None };
+        let ways = self.ways.into_iter().filter(|way| delivered || way.is_finished());
+        for passed in ways.filter_map(|way| way.join().ok()) {
+            ended.hit |= passed.hit;
+            ended.last = passed.last.or(ended.last);
+            if how == How::Exited(0) {
                 continue;
             }
-            let Ok(passed) = way.join() else { continue };
-            ended.seen = ended.seen.or(passed.seen);
-            ended.last = passed.last.or(ended.last);
+            let message = passed.watch.finish();
+            let weight = |message: &Explanation| (message.is_gpu_oom, message.occurrences);
+            if message.as_ref().map(weight) > ended.message.as_ref().map(weight) {
+                ended.message = message;
+            }
         }
         self.started.finish();
         ended
@@ -228,14 +237,11 @@ impl Job {
         }
     }
 
-    /// Whether the command got the signal too: from the terminal's keys, which signal its whole
-    /// foreground group, or from somebody in that group who signals all of it.
+    /// Whether the command got the signal too: the terminal's keys signal its whole foreground
+    /// group. What somebody sends to this process alone is passed on; who signals the whole group by
+    /// hand signals the command twice, which is better than not at all.
     fn reached(&self, info: &siginfo) -> bool {
-        if self.started.control().is_some() {
-            return false;
-        }
-        let sender = Pid::from_raw(info.ssi_pid.cast_signed());
-        info.ssi_code > 0 || getpgid(Some(sender)).is_ok_and(|group| group == getpgrp())
+        self.started.control().is_none() && info.ssi_code > 0
     }
 
     /// What has become of a command that is this process's own child.

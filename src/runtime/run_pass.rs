@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::runtime::run_seen::{Seen, Watch};
+use crate::runtime::run_seen::Watch;
 
 /// As much as a pipe holds.
 const CHUNK: usize = 64 << 10;
@@ -28,8 +28,10 @@ pub struct Way {
 
 /// What has come of one way.
 pub struct Passed {
-    /// What was seen in the bytes.
-    pub seen: Option<Seen>,
+    /// Who has looked at the bytes.
+    pub watch: Box<dyn Watch>,
+    /// Whether an out-of-memory error went by.
+    pub hit: bool,
     /// The last byte.
     pub last: Option<u8>,
 }
@@ -50,7 +52,7 @@ pub fn spawn(
     watch: Box<dyn Watch>,
     on_seen: OnSeen,
 ) -> io::Result<JoinHandle<Passed>> {
-    let pass = Pass { way, ended, watch, on_seen, last: None, after_end: None };
+    let pass = Pass { way, ended, watch, on_seen, hit: false, last: None, after_end: None };
     std::thread::Builder::new().name(name.to_owned()).stack_size(512 * 1024).spawn(move || {
         let passed = pass.run();
         drop(done);
@@ -63,6 +65,7 @@ struct Pass {
     ended: OwnedFd,
     watch: Box<dyn Watch>,
     on_seen: OnSeen,
+    hit: bool,
     last: Option<u8>,
     /// Bytes since the command ended.
     after_end: Option<usize>,
@@ -86,6 +89,7 @@ impl Pass {
             }
             self.last = bytes.last().copied();
             if self.watch.feed(bytes) {
+                self.hit = true;
                 (self.on_seen)();
             }
             if let Some(sum) = &mut self.after_end {
@@ -93,7 +97,7 @@ impl Pass {
             }
         }
         drop(self.way);
-        Passed { seen: self.watch.finish(), last: self.last }
+        Passed { watch: self.watch, hit: self.hit, last: self.last }
     }
 
     /// Waits for bytes. No when none will come that are worth the wait.

@@ -1,21 +1,11 @@
 //! What is looked for in a command's output while it passes.
 
-use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
 
 use memchr::memmem;
 
-use crate::units::Bytes;
-
-/// An out-of-memory error that went by.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Seen {
-    /// What it means, or the message as it was printed: one line each. May hold hostile text.
-    pub lines: Vec<String>,
-    /// What it asked for, where it says that.
-    pub requested: Option<Bytes>,
-    /// Whether the host ran out of memory, not a GPU.
-    pub host: bool,
-}
+use crate::oom::{Explanation, Scanner};
 
 /// Looks at a stream of bytes as they pass. It is on the way of the command's output: it must be
 /// fast, and bounded in memory whatever comes.
@@ -23,11 +13,11 @@ pub trait Watch: Send {
     /// Takes the next bytes. True where an out-of-memory error has just been seen.
     fn feed(&mut self, bytes: &[u8]) -> bool;
 
-    /// What was seen in all.
-    fn finish(self: Box<Self>) -> Option<Seen>;
+    /// What the whole stream says; `None` where it says nothing that is known.
+    fn finish(self: Box<Self>) -> Option<Explanation>;
 }
 
-/// What any such error has in it.
+/// What nearly every such error has in it.
 const MARKS: [&[u8]; 5] = [
     b"ut of memory",
     b"OUT_OF_MEMORY",
@@ -37,88 +27,86 @@ const MARKS: [&[u8]; 5] = [
 ];
 /// One less than the longest of them: a mark can lie across two reads.
 const OVERLAP: usize = 24;
-/// Of the output, this much is remembered for the message.
-const KEPT: usize = 16 << 10;
-/// Longest line that is given back.
-const LINE: usize = 2_000;
 
-/// Looks for the words that all such errors share, and gives back the lines that hold them.
-pub struct Marks {
+/// Tells at once that an error goes by. What it means takes longer, see [`Scan`].
+struct Marks {
     finders: Vec<memmem::Finder<'static>>,
-    tail: VecDeque<u8>,
-    hit: bool,
-    /// The output around the last error, frozen once the line is over.
-    found: Vec<u8>,
-    open: bool,
-}
-
-impl Default for Marks {
-    fn default() -> Self {
-        Self {
-            finders: MARKS.iter().map(memmem::Finder::new).collect(),
-            tail: VecDeque::with_capacity(KEPT),
-            hit: false,
-            found: Vec::new(),
-            open: false,
-        }
-    }
+    tail: Vec<u8>,
 }
 
 impl Marks {
-    fn has_mark(&self, bytes: &[u8]) -> bool {
-        self.finders.iter().any(|finder| finder.find(bytes).is_some())
+    fn new() -> Self {
+        let finders = MARKS.iter().map(memmem::Finder::new).collect();
+        Self { finders, tail: Vec::with_capacity(2 * OVERLAP) }
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
-        let bytes = bytes.get(bytes.len().saturating_sub(KEPT)..).unwrap_or_default();
-        let surplus = (self.tail.len() + bytes.len()).saturating_sub(KEPT);
-        self.tail.drain(..surplus);
-        self.tail.extend(bytes);
+    fn feed(&mut self, bytes: &[u8]) -> bool {
+        let has_mark = |bytes: &[u8]| self.finders.iter().any(|mark| mark.find(bytes).is_some());
+        self.tail.extend(bytes.get(..bytes.len().min(OVERLAP)).unwrap_or_default());
+        let hit = has_mark(&self.tail) || has_mark(bytes);
+        if bytes.len() > OVERLAP {
+            self.tail.clear();
+            self.tail.extend(bytes.get(bytes.len() - OVERLAP..).unwrap_or_default());
+        } else {
+            self.tail.drain(..self.tail.len().saturating_sub(OVERLAP));
+        }
+        hit
     }
 }
 
-impl Watch for Marks {
-    fn feed(&mut self, bytes: &[u8]) -> bool {
-        let from = self.tail.len().saturating_sub(OVERLAP);
-        let mut seam: Vec<u8> = self.tail.range(from..).copied().collect();
-        seam.extend(bytes.get(..bytes.len().min(OVERLAP)).unwrap_or_default());
-        let hit = self.has_mark(&seam) || self.has_mark(bytes);
-        if hit {
-            // A long read may hold the error far from its end.
-            let at = self.finders.iter().filter_map(|finder| finder.find(bytes)).min();
-            let near = at.map_or(bytes, |at| {
-                let end = (at + KEPT / 2).min(bytes.len());
-                bytes.get(at.saturating_sub(KEPT / 2)..end).unwrap_or_default()
-            });
-            self.keep(near);
-            self.found = self.tail.iter().copied().collect();
-            self.open = true;
-        } else {
-            self.keep(bytes);
-            if self.open && self.found.len() < 2 * KEPT {
-                self.found.extend(bytes.iter().take(KEPT));
+/// Pieces of output that wait to be scanned.
+const QUEUE: usize = 64;
+/// How long the explanation of what has come may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Has the stream explained, on a thread of its own from the first byte on: to get ready takes
+/// longer than a short command runs.
+pub struct Scan {
+    marks: Marks,
+    thread: Option<(SyncSender<Vec<u8>>, Receiver<Explanation>)>,
+    failed: bool,
+}
+
+impl Default for Scan {
+    fn default() -> Self {
+        Self { marks: Marks::new(), thread: None, failed: false }
+    }
+}
+
+impl Scan {
+    fn begin(&mut self) {
+        let (pieces, pieces_in) = sync_channel::<Vec<u8>>(QUEUE);
+        let (answer, answer_in) = sync_channel(1);
+        let scan = move || {
+            let mut scanner = Scanner::new();
+            for piece in pieces_in {
+                scanner.push(&piece);
             }
-            self.open = false;
+            let _ = answer.send(scanner.finish());
+        };
+        match std::thread::Builder::new().name("scan".to_owned()).spawn(scan) {
+            Ok(_) => self.thread = Some((pieces, answer_in)),
+            Err(_) => self.failed = true,
         }
-        self.hit |= hit;
-        hit
+    }
+}
+
+impl Watch for Scan {
+    fn feed(&mut self, bytes: &[u8]) -> bool {
+        if self.thread.is_none() && !self.failed {
+            self.begin();
+        }
+        if let Some((pieces, _)) = &self.thread {
+            // It waits for nothing but its own arithmetic: a full queue is soon less full.
+            let _ = pieces.send(bytes.to_vec());
+        }
+        self.marks.feed(bytes)
     }
 
-    fn finish(self: Box<Self>) -> Option<Seen> {
-        if !self.hit {
-            return None;
-        }
-        let text = String::from_utf8_lossy(&self.found);
-        let marked = |line: &&str| self.has_mark(line.as_bytes());
-        let lines = text.split(['\n', '\r']).filter(marked);
-        let mut lines: Vec<String> = lines
-            .map(|line| line.trim().chars().filter(|c| !c.is_control()).take(LINE).collect())
-            .collect();
-        lines.dedup();
-        let surplus = lines.len().saturating_sub(3);
-        lines.drain(..surplus);
-        let host = lines.iter().all(|line| line.contains("DefaultCPUAllocator"));
-        Some(Seen { lines, requested: None, host })
+    fn finish(self: Box<Self>) -> Option<Explanation> {
+        let (pieces, answer) = self.thread?;
+        drop(pieces);
+        answer.recv_timeout(PATIENCE).ok().filter(|answer| answer.recognised)
     }
 }
 
@@ -132,45 +120,48 @@ mod tests {
 
     #[test]
     fn nothing_is_seen_in_ordinary_output() {
-        let mut marks = Box::new(Marks::default());
-        assert!(!marks.feed(b"epoch 1\n"));
-        assert_eq!(marks.finish(), None);
+        let mut scan = Box::new(Scan::default());
+        assert!(!scan.feed(b"epoch 1\n"));
+        assert_eq!(scan.finish(), None);
+        assert_eq!(Box::new(Scan::default()).finish(), None);
     }
 
     #[test]
-    fn a_long_read_loses_nothing() {
-        let mut bytes = vec![b'x'; 40_000];
-        bytes.extend(b"\nRuntimeError: CUDA out of memory.\n");
-        bytes.extend(vec![b'y'; 40_000]);
-        let mut marks = Box::new(Marks::default());
-        assert!(marks.feed(&bytes));
-        assert_eq!(marks.finish().unwrap().lines, ["RuntimeError: CUDA out of memory."]);
+    fn a_long_stream_is_explained() {
+        let mut bytes = b"y\n".repeat(300_000);
+        bytes.extend(ERROR.as_bytes());
+        bytes.extend(b"y\n".repeat(300_000));
+        let mut scan = Box::new(Scan::default());
+        let hits = bytes.chunks(60_000).filter(|piece| scan.feed(piece)).count();
+        assert!((1..=2).contains(&hits));
+        let answer = scan.finish().unwrap();
+        assert!(answer.is_gpu_oom);
+        assert_eq!(answer.requested_bytes, Some(2 << 30));
     }
 
     proptest! {
         #[test]
-        fn it_is_seen_wherever_it_is_cut(cuts in proptest::collection::vec(0_usize..ERROR.len(), 0..6)) {
+        fn it_is_seen_wherever_it_is_cut(
+            cuts in proptest::collection::vec(0_usize..ERROR.len(), 0..6),
+        ) {
             let mut cuts = cuts;
             cuts.sort_unstable();
-            let mut marks = Box::new(Marks::default());
+            let mut marks = Marks::new();
             let (mut from, mut hit) = (0, false);
             for cut in cuts.into_iter().chain([ERROR.len()]) {
                 hit |= marks.feed(&ERROR.as_bytes()[from..cut]);
                 from = cut;
             }
             prop_assert!(hit);
-            let seen = marks.finish().unwrap();
-            prop_assert!(seen.lines[0].contains("OutOfMemoryError: CUDA out"), "{:?}", seen);
-            prop_assert!(!seen.host);
         }
 
         #[test]
         fn any_bytes_are_taken(chunks in proptest::collection::vec(any::<Vec<u8>>(), 0..8)) {
-            let mut marks = Box::new(Marks::default());
+            let mut marks = Marks::new();
             for chunk in &chunks {
                 marks.feed(chunk);
+                prop_assert!(marks.tail.len() <= OVERLAP);
             }
-            marks.finish();
         }
     }
 }
