@@ -281,7 +281,8 @@ pub(super) fn fits_now(verdicts: &[Verdict]) -> Option<bool> {
 /// The model in a few figures.
 pub(super) fn about(model: &Model, shape: String) -> About {
     let pipeline = model.pipeline.as_ref();
-    let pipeline = pipeline.map(|p| p.text_bytes + p.denoiser_bytes + p.vae_bytes);
+    let pipeline =
+        pipeline.map(|p| p.text_bytes.saturating_add(p.denoiser_bytes).saturating_add(p.vae_bytes));
     let bytes = pipeline.unwrap_or_else(|| model.weights.file_bytes());
     let parameters = model.unpacked().elements();
     let bits = u128::from(bytes) * 800;

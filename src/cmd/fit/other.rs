@@ -79,8 +79,8 @@ pub(super) fn answer(model: &Model, options: &FitOptions, cards: &[FitGpu]) -> A
     let tiled = images::vae_scratch(&images::Image { tiled: true, ..image });
     let tiled = scratch.saturating_sub(tiled.max(n.denoiser_scratch.unwrap_or(0)));
     let parts = [pipeline.text_bytes, pipeline.denoiser_bytes, pipeline.vae_bytes];
-    let all: u64 = parts.iter().sum();
-    let offload = all - parts.iter().max().unwrap_or(&0);
+    let all = parts.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
+    let offload = all.saturating_sub(*parts.iter().max().unwrap_or(&0));
     for (title, frees_bytes, flag) in [
         ("one part at a time", offload, "pipe.enable_model_cpu_offload()"),
         ("text encoders in 8-bit", pipeline.text_bytes / 2, "a quantised text encoder"),
