@@ -152,6 +152,7 @@ fn json_has_every_figure() {
     assert_eq!(json["verdicts"][0]["fits"], "yes");
     assert_eq!(json["verdicts"][1]["when"], "without zombies");
     assert_eq!(json["fits"], true);
+    assert!(json["compute_by_era"]["old"].as_u64() > json["compute_by_era"]["new"].as_u64());
     let (_, text) = ask(&FitOptions { json: true, ..FitOptions::default() }, &[]);
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json["blocks"].as_array().unwrap().len(), 3);

@@ -363,7 +363,12 @@ fn from_parts(path: &Path, config: Option<&Json>, shards: &[PathBuf]) -> Result<
         weights.tied = weights.output.matrix == 0;
     } else {
         weights = template::weights_of(&shape);
-        notes.push("no weights here: they are counted from config.json, as 16-bit".to_owned());
+        let wide = config.is_some_and(from_config::is_32_bit);
+        if wide {
+            weights = super::quant::F32.weights(&weights);
+        }
+        let bits = if wide { 32 } else { 16 };
+        notes.push(format!("no weights here: they are counted from config.json, as {bits}-bit"));
     }
     let stem = path.canonicalize().unwrap_or_else(|_unresolved| path.to_owned());
     Ok(Model {

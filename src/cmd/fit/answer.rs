@@ -1,5 +1,7 @@
 //! The answer as data: what JSON shows, and what the text is made of.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::{FitGpu, FitOptions};
@@ -33,6 +35,9 @@ pub struct Answer {
     /// What every device holds with everything on the first GPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
+    /// llama.cpp's compute buffer on the first GPU by builds, in bytes.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub compute_by_era: BTreeMap<&'static str, u64>,
     /// Remarks on the lines.
     pub remarks: Vec<String>,
     /// Where it fits.

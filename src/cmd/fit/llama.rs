@@ -2,6 +2,8 @@
 
 mod lines;
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context as _, bail};
 
 use super::answer::{
@@ -66,6 +68,7 @@ pub(super) fn answer(
         need_bytes: case.need.bytes(),
         margin_bytes: margin,
         context: Some(case.settings.cache.context),
+        compute_by_era: case.compute_by_era(),
         remarks: case.remarks(),
         table: Some(case.table(given)),
         sections: Vec::new(),
@@ -218,6 +221,16 @@ impl Case<'_> {
             remarks.push(format!("it was trained for {} tokens only", grouped(trained)));
         }
         remarks
+    }
+
+    fn compute_by_era(&self) -> BTreeMap<&'static str, u64> {
+        let of = |era| {
+            let mut settings = self.settings.clone();
+            settings.compute.era = era;
+            let placed = place(self.shape(), &self.model.weights, &settings);
+            placed.gpus.first().map_or(0, |gpu| gpu.compute.bytes())
+        };
+        Era::TABLE.iter().map(|row| (row.1, of(row.0))).collect()
     }
 
     fn budget(&self, free: Bytes, cuda: &Overhead) -> u64 {

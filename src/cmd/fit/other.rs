@@ -27,6 +27,7 @@ fn bare(
         context: None,
         settings: None,
         placement: None,
+        compute_by_era: std::collections::BTreeMap::new(),
         remarks: Vec::new(),
         table: None,
         sections: Vec::new(),
