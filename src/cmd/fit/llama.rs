@@ -155,7 +155,10 @@ impl Case<'_> {
         let heads = shape.layers.iter().map(|l| l.kv_heads).max().unwrap_or(0);
         match (shape.mla, shape.causal) {
             (Some(mla), _) => parts.push(format!("latent {} + {}", mla.kv_rank, mla.rope)),
-            (None, true) => parts.push(format!("{heads} KV heads × {}", shape.head_k)),
+            (None, true) => {
+                let word = if heads == 1 { "head" } else { "heads" };
+                parts.push(format!("{heads} KV {word} × {}", shape.head_k));
+            }
             (None, false) => parts.push("no cache".to_owned()),
         }
         if shape.window > 0 {

@@ -42,7 +42,13 @@ fn bare(
 /// A file that goes with a model: an encoder or an adapter.
 pub(super) fn alone(model: &Model, options: &FitOptions, cards: &[FitGpu]) -> Answer {
     let need = Need { lines: vec![weights_line(model, model.weights.file_bytes())], host_bytes: 0 };
-    let mut answer = bare(model, "with its model", need, options, cards);
+    let mut answer = bare(
+        model,
+        if model.kind == Kind::Weights { "alone" } else { "with its model" },
+        need,
+        options,
+        cards,
+    );
     let remark = match model.kind {
         Kind::Weights => "no config.json beside it: only the size of the weights is known",
         Kind::Adapter => "an adapter: it goes on top of its base model",
