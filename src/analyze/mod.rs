@@ -1,6 +1,24 @@
 //! What follows from the ticks. Pure: the same history gives the same view, live and in replay.
 
+mod build;
+mod causes;
+mod fragment;
+mod freshness;
+mod growth;
+mod holders;
+mod job;
+mod kill_plan;
+mod kill_proof;
+mod ledger;
+mod past;
+mod scene;
+mod verdict;
 mod view;
 pub mod workload;
 
+pub mod select;
+
+pub use kill_plan::{ExpectedBytes, KillPlan, PlanRow, Refusal, freed_by, plan, zombies};
+pub use kill_proof::{Freed, KillProof, Remaining, kill_proof};
+pub use verdict::{Effect, TRAPS, Trap};
 pub use view::*;

@@ -1,5 +1,7 @@
 //! The view: everything that a screen, a report or a metric shows, computed once.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::ids::{GpuIndex, GpuUuid, Pid, ProcId, Stamp};
@@ -21,6 +23,9 @@ pub struct View {
     pub gpus: Vec<GpuView>,
     /// Every holder of every GPU: what the driver lists, and who it does not list.
     pub holders: Vec<Holder>,
+    /// Processes that hold nothing and were looked at for the sake of a holder: launchers, parents,
+    /// leaders of groups.
+    pub relatives: Vec<Arc<ProcSample>>,
     /// What the scan could see.
     pub scan: Option<ScanReport>,
     /// Age of the GPU facts, in milliseconds.
@@ -350,23 +355,4 @@ pub struct Moment {
     pub idle_after_ms: u64,
     /// The request that fragmentation is judged by; `None` for a tenth of what is reserved.
     pub request: Option<Bytes>,
-}
-
-impl View {
-    /// Builds the view of a moment. Pure: the same history and moment give the same view.
-    pub fn build(_history: &crate::history::History, moment: &Moment) -> Self {
-        Self {
-            at: moment.now,
-            driver: None,
-            host: None,
-            gpus: Vec::new(),
-            holders: Vec::new(),
-            scan: None,
-            gpus_age_ms: None,
-            procs_age_ms: None,
-            freshness: Freshness::Starting,
-            dropped_ticks: moment.dropped_ticks,
-            driver_cost: None,
-        }
-    }
 }

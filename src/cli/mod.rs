@@ -1,1 +1,7 @@
 //! Arguments, settings and generated documents.
+
+pub mod args;
+pub mod config;
+pub mod dispatch;
+pub mod settings;
+mod tools;

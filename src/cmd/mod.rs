@@ -1,3 +1,81 @@
 //! One file per command.
 
+pub mod explain;
 pub mod fit;
+pub mod fixes;
+pub mod kill;
+pub mod look;
+pub mod record;
+pub mod run;
+pub mod top;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use crate::runtime::options::{Options, absent};
+use crate::source::SourceError;
+
+/// How a command ends; documented in `--help`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Fine.
+    Fine,
+    /// There are findings, or something does not fit.
+    Findings,
+    /// Wrong usage or bad input.
+    Usage,
+    /// No driver, or no GPU.
+    NoDriver,
+    /// The driver does not answer.
+    Stalled,
+    /// Interrupted.
+    Interrupted,
+    /// As the command that was run.
+    Command(u8),
+}
+
+impl Exit {
+    /// From a command's own number.
+    pub const fn from_code(code: u8) -> Self {
+        match code {
+            0 => Self::Fine,
+            1 => Self::Findings,
+            _ => Self::Usage,
+        }
+    }
+
+    /// As the number that the shell sees.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Fine => 0,
+            Self::Findings => 1,
+            Self::Usage => 2,
+            Self::NoDriver => 3,
+            Self::Stalled => 4,
+            Self::Interrupted => 130,
+            Self::Command(code) => code,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// Says on standard error why there is no GPU, and what to do. As JSON on standard output for
+/// scripts that read it.
+///
+/// # Errors
+/// Where the output fails.
+pub fn no_driver(error: &SourceError, options: &Options, json: bool) -> anyhow::Result<Exit> {
+    let absence = absent(error, options.library_name());
+    if json {
+        let text = serde_json::json!({ "error": error.to_string(), "found": absence });
+        top::print(&format!("{text:#}\n"))?;
+    }
+    let hint = "To look at a recording of a real GPU: vramlens --demo";
+    let _ = write!(std::io::stderr(), "{}\n{hint}\n", absence.text());
+    Ok(Exit::NoDriver)
+}

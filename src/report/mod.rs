@@ -1,1 +1,34 @@
-//! Text, JSON and metrics made from a view.
+//! Text, JSON and metrics made from a view. Pure: no clock, no files, no environment; what they need
+//! of those comes in as a [`Style`].
+
+mod clean;
+pub mod json;
+mod ledger;
+pub mod postmortem;
+mod table;
+pub mod text;
+pub mod triage;
+
+use jiff::tz::TimeZone;
+
+pub use crate::record::RedactCommand;
+
+/// How a report is written.
+#[derive(Debug, Clone)]
+pub struct Style {
+    /// Columns of a line; tables fill them and never go beyond.
+    pub width: usize,
+    /// No character outside ASCII.
+    pub ascii: bool,
+    /// For the moment in the first line.
+    pub time_zone: TimeZone,
+    /// Takes secrets out of the arguments of a command.
+    pub redact: RedactCommand,
+}
+
+impl Style {
+    /// 80 columns, UTC.
+    pub const fn new(redact: RedactCommand) -> Self {
+        Self { width: 80, ascii: false, time_zone: TimeZone::UTC, redact }
+    }
+}

@@ -1,7 +1,10 @@
 //! The nine fixes as pure functions of the view.
 
+mod leftovers;
+
 use serde::Serialize;
 
+use crate::analyze::View;
 use crate::ids::{GpuIndex, Pid, ProcId};
 use crate::units::Bytes;
 
@@ -92,4 +95,38 @@ pub enum Outcome {
     NotYet(String),
     /// It cannot be decided here, and why.
     CannotTell(String),
+}
+
+/// One of the nine fixes.
+pub trait Rule: Sync {
+    /// Its stable key.
+    fn key(&self) -> &'static str;
+    /// Which of the nine fixes.
+    fn number(&self) -> u8;
+    /// Whether it applies.
+    fn check(&self, view: &View) -> Outcome;
+}
+
+/// Every rule. Help, reports and `run` come from this table.
+pub static RULES: &[&dyn Rule] = &[&leftovers::Leftovers];
+
+/// What all rules say of a view, by key: for whoever asks why there is no finding.
+pub fn outcomes(view: &View) -> Vec<(&'static str, Outcome)> {
+    RULES.iter().map(|rule| (rule.key(), rule.check(view))).collect()
+}
+
+/// Every finding, the worst first; among equals the one that frees most.
+pub fn run(view: &View) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = RULES
+        .iter()
+        .flat_map(|rule| match rule.check(view) {
+            Outcome::Hit(findings) => findings,
+            Outcome::Clear | Outcome::NotYet(_) | Outcome::CannotTell(_) => Vec::new(),
+        })
+        .collect();
+    let saves = |finding: &Finding| {
+        finding.fixes.iter().filter_map(|fix| fix.saves).map(|saving| saving.bytes).max()
+    };
+    findings.sort_by_key(|finding| std::cmp::Reverse((finding.severity, saves(finding))));
+    findings
 }

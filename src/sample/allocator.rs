@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{CudaOrdinal, Stamp};
+use crate::ids::{CudaOrdinal, GpuUuid, Stamp};
 use crate::sample::Reading;
 use crate::units::Bytes;
 
@@ -15,6 +15,22 @@ pub struct AllocatorSample {
     pub basis: AllocatorBasis,
     /// One per device that the process uses.
     pub devices: Vec<AllocatorDevice>,
+    /// Which allocator it is. Only the native one has figures; of another one `devices` is empty.
+    #[serde(default)]
+    pub backend: AllocatorBackend,
+}
+
+/// The kinds of allocator that PyTorch can run with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AllocatorBackend {
+    /// PyTorch's own caching allocator.
+    #[default]
+    Native,
+    /// The driver's pool (`backend:cudaMallocAsync`): its statistics are not in the process.
+    CudaMallocAsync,
+    /// One that the program brought along; it keeps no statistics that could be read.
+    Pluggable,
 }
 
 /// Where allocator figures come from.
@@ -62,6 +78,9 @@ pub struct AllocatorDevice {
     pub peak_allocated: Reading<Bytes>,
     /// Peak of `reserved`.
     pub peak_reserved: Reading<Bytes>,
+    /// Which GPU it is, where the process says so (torch 2.10 and later).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuUuid>,
 }
 
 /// The cached blocks that nobody uses.
@@ -77,6 +96,35 @@ pub struct FreeBlocks {
     pub largest_request: Bytes,
     /// By size: element n counts blocks of 2^n up to 2^(n+1) bytes.
     pub histogram: Vec<SizeClass>,
+    /// By exact size, the smallest first; the largest sizes only where `sizes_complete` is false.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizes: Vec<BlockSize>,
+    /// Whether `sizes` holds every block.
+    #[serde(default)]
+    pub sizes_complete: bool,
+    /// Of `bytes`, in private pools (CUDA graphs): of no use to anything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub private_bytes: Option<Bytes>,
+    /// Of `bytes`, in whole segments, which `empty_cache()` gives back to the driver. Unknown with
+    /// expandable segments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub releasable: Option<Bytes>,
+    /// When the blocks were read, where that was before the counters: they moved too fast since.
+    /// The same holds for segments, private pools and expandable segments of the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_at: Option<Stamp>,
+}
+
+/// Free blocks of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockSize {
+    /// Their size.
+    pub size: Bytes,
+    /// How many.
+    pub count: u64,
+    /// Whether a private pool owns them.
+    #[serde(default)]
+    pub private: bool,
 }
 
 /// One class of the histogram of free blocks.

@@ -3,15 +3,20 @@
 //! Rules of the recording: fields are only ever added, as `Option` or with a default; never
 //! renamed, never retyped.
 
+mod absence;
 mod allocator;
 mod gap;
 mod gpu;
 mod kill;
 mod proc;
 mod reading;
+mod redact;
+pub mod text;
+mod server;
 
 use serde::{Deserialize, Serialize};
 
+pub use absence::Absence;
 pub use allocator::*;
 pub use gap::{Gap, GapCause};
 pub use gpu::{
@@ -23,6 +28,8 @@ pub use proc::{
     Container, EnvVar, HostFacts, NvidiaFds, ProcSample, ProcState, ProcTick, ScanReport, Signals,
 };
 pub use reading::{Reading, Why};
+pub use redact::redact;
+pub use server::{ServedDevice, ServedModel, ServerSample, ServerSoftware};
 
 /// One arrival. GPU facts and host facts come from different threads and never wait for each
 /// other; the view joins them and shows the age of each.
@@ -35,4 +42,15 @@ pub enum Tick {
     Procs(ProcTick),
     /// Something is missing here, and why.
     Gap(Gap),
+}
+
+impl Tick {
+    /// When the look began; of a gap, the moment from which there is data again.
+    pub const fn at(&self) -> crate::ids::Stamp {
+        match self {
+            Self::Gpus(tick) => tick.at,
+            Self::Procs(tick) => tick.at,
+            Self::Gap(gap) => gap.to,
+        }
+    }
 }

@@ -11,10 +11,17 @@ use crate::sample::Tick;
 /// What the view shows now, so that slow calls are made only for somebody who looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Wants {
-    /// PCIe throughput: 20 ms a counter.
+    /// Traffic on the bus: 20 ms a counter.
     pub pcie: bool,
     /// Per-process use of the multiprocessors: 2 ms a GPU.
     pub process_utilization: bool,
+    /// Clocks, performance state and fan: four calls a GPU.
+    pub details: bool,
+}
+
+impl Wants {
+    /// Everything that can be read, for one look that is kept.
+    pub const ALL: Self = Self { pcie: true, process_utilization: true, details: true };
 }
 
 /// A driver call under way.

@@ -1,1 +1,29 @@
-//! The live view: state, keys, panes. Pure.
+//! The live view: state, keys, panes. Pure: an event and a view go in, a new state, effects and a
+//! frame come out.
+
+pub mod action;
+mod app;
+mod chart;
+mod commands;
+mod doc;
+mod draw;
+mod event;
+pub mod filter;
+mod gpu_words;
+pub mod kill;
+mod ledger;
+mod mouse;
+mod paint;
+mod panes;
+pub mod rows;
+pub mod theme;
+mod update;
+mod words;
+
+pub use app::{
+    App, Charts, Context, Drawn, Hit, Message, NoGpu, Page, Position, Prompt, PromptKind, Settings,
+    Tab, Wants,
+};
+pub use draw::{draw, draw_on};
+pub use event::{Effect, Event, Seek};
+pub use update::update;

@@ -1,0 +1,351 @@
+//! One device's caching allocator in a process: found once, read again and again.
+
+use std::time::Duration;
+
+use crate::allocator::blocks::{FreeBlock, Picture, by_size};
+use crate::allocator::layout::{Layout, Look, OBJECT_BYTES, look};
+use crate::allocator::memory::{Fault, Piece, Window};
+use crate::allocator::stats::{ARRAY_BYTES, Counter, Statistics};
+use crate::allocator::view::View;
+use crate::allocator::walk::walk;
+use crate::ids::{CudaOrdinal, GpuUuid, Stamp};
+use crate::sample::{AllocatorDevice, BlockSize, FreeBlocks, Reading, SizeClass, Why};
+use crate::units::Bytes;
+
+/// Looks until one shows a busy allocator at rest.
+const LOOKS: u32 = 40;
+/// Reads until one is taken that only might be in the middle of an operation.
+const STRICT_READS: u32 = 64;
+/// Walks until the last picture is kept.
+const WALKS: u32 = 8;
+/// Different sizes of free blocks that a sample carries.
+const MANY_SIZES: usize = 4096;
+/// Requests up to this size are served from the small pool (`kSmallSize`).
+const SMALL_REQUEST: u64 = 1 << 20;
+
+/// The allocator of one device.
+#[derive(Debug, Clone)]
+pub struct Device {
+    ordinal: CudaOrdinal,
+    base: u64,
+    layout: Layout,
+    picture: Option<(Stamp, Picture)>,
+    /// These two counters are bounded by others on one side only: they are shown once the blocks
+    /// have confirmed that they are what they are taken for.
+    requested_holds: Reading<()>,
+    split_holds: Reading<()>,
+    /// Which GPU it is, once looked for.
+    gpu: Reading<GpuUuid>,
+}
+
+/// How much a reading of the counters can be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grade {
+    /// Nothing moved while it was read.
+    Strict,
+    /// It fits together; at the most one operation is half counted.
+    Weak,
+}
+
+impl Device {
+    const fn new(ordinal: CudaOrdinal, base: u64, layout: Layout) -> Self {
+        let unproved = if layout.pools.is_some() { Why::NotYet } else { Why::UnknownLayout };
+        let (requested_holds, split_holds) = (Reading::Absent(unproved), Reading::Absent(unproved));
+        let gpu = Reading::Absent(Why::NotYet);
+        Self { ordinal, base, layout, picture: None, requested_holds, split_holds, gpu }
+    }
+
+    /// Looks for device number `ordinal` of the process at `base`; `None` where something else is
+    /// there.
+    ///
+    /// # Errors
+    /// [`Fault::Unknown`] where such an object is laid out in no known way, [`Fault::Changed`]
+    /// where it was too busy to tell, and what ends the reading.
+    pub fn find(
+        window: &Window<'_>,
+        ordinal: CudaOrdinal,
+        base: u64,
+    ) -> Result<Option<Self>, Fault> {
+        let mut before = Vec::new();
+        let mut at_rest = 0;
+        for n in 0..LOOKS {
+            match look(window, base)? {
+                Look::Found(layout) => return Ok(Some(Self::new(ordinal, base, layout))),
+                Look::Other => return Ok(None),
+                Look::Refused(copy) => {
+                    at_rest = if copy == before { at_rest + 1 } else { 0 };
+                    before = copy;
+                }
+            }
+            if at_rest > 8 {
+                return Err(Fault::Unknown);
+            }
+            if n > 3 {
+                window.pause(Duration::from_micros(50))?;
+            }
+        }
+        Err(Fault::Changed)
+    }
+
+    /// Where things lie in it.
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Takes the layout of another device of the process, where its own counters are zero and
+    /// prove nothing.
+    pub(super) fn adopt(&mut self, other: &Self) {
+        if !self.layout.verified && other.layout.verified {
+            self.layout = Layout { verified: false, ..other.layout };
+        }
+    }
+
+    /// Reads the counters. The beginning of the object is copied twice in one call, before and
+    /// after the rest: it holds the mutex and counters that only grow, which makes them a sequence
+    /// lock that the process keeps without knowing.
+    ///
+    /// # Errors
+    /// [`Fault::Changed`] where no read fitted together, and what ends the reading.
+    pub fn counters(&self, window: &Window<'_>) -> Result<(Statistics, Grade), Fault> {
+        let whole = self.layout.tail() + 16;
+        let head = self.layout.stats + 2 * ARRAY_BYTES;
+        let pieces = [Piece { at: self.base, len: whole }, Piece { at: self.base, len: head }];
+        let (mut before, mut weak) = (Vec::new(), None);
+        for n in 0..STRICT_READS {
+            let copy = window.pieces(&pieces)?;
+            let free = View(&copy).half(8) == Some(0);
+            let statistics = self.layout.statistics(View(&copy)).ok_or(Fault::Changed)?;
+            if statistics.plausible() {
+                // A thread that waits in the driver keeps the mutex and leaves the numbers alone.
+                if copy.get(..head) == copy.get(whole..) && (free || copy == before) {
+                    return Ok((statistics, Grade::Strict));
+                }
+                weak = if free { Some(statistics) } else { weak };
+            }
+            before = copy;
+            if n > 8 {
+                window.pause(Duration::from_micros(10))?;
+            }
+        }
+        weak.map(|statistics| (statistics, Grade::Weak)).ok_or(Fault::Changed)
+    }
+
+    /// Walks the blocks until they add up to the counters.
+    ///
+    /// # Errors
+    /// [`Fault::Unknown`] where they never do although nothing moves, or where the pools were not
+    /// found, [`Fault::Changed`] where they move too fast, and what ends the reading.
+    pub fn blocks(&self, window: &Window<'_>) -> Result<(Statistics, Picture), Fault> {
+        let pools = self.layout.pools.ok_or(Fault::Unknown)?;
+        let head = self.layout.stats + 2 * ARRAY_BYTES;
+        let mut still = 0;
+        for n in 0..WALKS {
+            let copy = window.some(self.base, OBJECT_BYTES)?;
+            let statistics = self.layout.statistics(View(&copy)).ok_or(Fault::Changed)?;
+            if statistics.plausible() {
+                match walk(window, self.base, &copy, pools) {
+                    Ok(picture) if picture.adds_up(&statistics) => {
+                        return Ok((statistics, picture));
+                    }
+                    Err(fault) if fault.is_final() => return Err(fault),
+                    _ => {
+                        let after = window.exact(self.base, head)?;
+                        let free = View(&copy).half(8) == Some(0);
+                        still += u32::from(free && copy.get(..head) == Some(after.as_slice()));
+                    }
+                }
+            }
+            if n >= 2 {
+                window.pause(Duration::from_micros(200))?;
+            }
+        }
+        // A change can hide from the head once: a free between two walks of the same length.
+        Err(if still == WALKS { Fault::Unknown } else { Fault::Changed })
+    }
+
+    /// The device's part of a sample; `None` where it was never used.
+    ///
+    /// # Errors
+    /// As [`Device::counters`]. Where only the blocks cannot be read, they are absent.
+    pub fn sample(
+        &mut self,
+        window: &Window<'_>,
+        now: Stamp,
+        with_blocks: bool,
+    ) -> Result<Option<AllocatorDevice>, Fault> {
+        let (mut counters, _grade) = self.counters(window)?;
+        if !counters.used() {
+            return Ok(None);
+        }
+        if !self.layout.verified {
+            // What was found among zeros is looked at again, now that there are numbers.
+            let found = Self::find(window, self.ordinal, self.base)?.ok_or(Fault::Unknown)?;
+            self.layout = found.layout;
+        }
+        let missing = if with_blocks || self.requested_holds.why() == Some(Why::NotYet) {
+            self.look_at_blocks(window, now, &mut counters)?
+        } else {
+            self.picture = None;
+            Why::NotAsked
+        };
+        if self.gpu.why() == Some(Why::NotYet) {
+            let gpu = gpu_uuid(window, self.base, &self.layout)?;
+            self.gpu = gpu.ok_or(Why::NotSupported).into();
+        }
+        Ok(Some(self.device(&counters, now, missing)))
+    }
+
+    /// Walks the blocks; without success it says why.
+    fn look_at_blocks(
+        &mut self,
+        window: &Window<'_>,
+        now: Stamp,
+        counters: &mut Statistics,
+    ) -> Result<Why, Fault> {
+        let proof = |holds: bool| Reading::from(holds.then_some(()).ok_or(Why::Nonsense));
+        match self.blocks(window) {
+            Ok((statistics, picture)) => {
+                *counters = statistics;
+                self.requested_holds = proof(picture.confirms_requested(counters));
+                self.split_holds = proof(picture.confirms_split(counters));
+                self.picture = Some((now, picture));
+                Ok(Why::NotAsked)
+            }
+            Err(Fault::Unknown) => {
+                self.picture = None;
+                let refuted = Reading::Absent(Why::UnknownLayout);
+                (self.requested_holds, self.split_holds) = (refuted, refuted);
+                Ok(Why::UnknownLayout)
+            }
+            Err(Fault::Changed | Fault::Unmapped(_)) => Ok(Why::NotYet),
+            Err(Fault::Spent) => Ok(Why::TimedOut),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    fn device(&self, counters: &Statistics, now: Stamp, missing: Why) -> AllocatorDevice {
+        let bytes = |number: i64| Bytes(number.unsigned_abs());
+        let value = |counter| Reading::Value(bytes(counters.now(counter)));
+        let proved = |proof: Reading<()>, counter| proof.and_then(|()| value(counter));
+        let tail = |number: i64| {
+            let known = self.layout.known_tail.then_some(number.unsigned_abs());
+            Reading::from(known.ok_or(Why::UnknownLayout))
+        };
+        let seen = self.picture.as_ref().map_or(Reading::Absent(missing), Reading::Value);
+        AllocatorDevice {
+            ordinal: self.ordinal,
+            allocated: bytes(counters.now(Counter::AllocatedBytes)),
+            reserved: bytes(counters.now(Counter::ReservedBytes)),
+            active: value(Counter::ActiveBytes),
+            inactive_split: proved(self.split_holds, Counter::InactiveSplitBytes),
+            requested: proved(self.requested_holds, Counter::RequestedBytes),
+            retries: tail(counters.retries),
+            ooms: tail(counters.ooms),
+            segments: seen.map(|row| row.1.segments),
+            free: seen.map(|(at, picture)| free_blocks(picture, *at, now)),
+            private_pools: seen.map(|row| Bytes(row.1.private_bytes)),
+            expandable_segments: seen.map(|row| row.1.unmapped > 0),
+            peak_allocated: Reading::Value(bytes(counters.peak(Counter::AllocatedBytes))),
+            peak_reserved: Reading::Value(bytes(counters.peak(Counter::ReservedBytes))),
+            gpu: self.gpu.value().cloned(),
+        }
+    }
+}
+
+/// The free blocks as a sample shows them.
+pub fn free_blocks(picture: &Picture, at: Stamp, now: Stamp) -> FreeBlocks {
+    let all = || picture.free.iter();
+    let sizes = |private: bool| {
+        by_size(all().filter(move |block| block.private == private).map(|block| block.size))
+            .into_iter()
+            .map(move |(size, count)| BlockSize { size: Bytes(size), count, private })
+    };
+    let mut listed: Vec<BlockSize> = sizes(false).chain(sizes(true)).collect();
+    let sizes_complete = listed.len() <= MANY_SIZES;
+    if !sizes_complete {
+        // The largest decide what still fits.
+        listed.sort_by_key(|row| std::cmp::Reverse(row.size));
+        listed.truncate(MANY_SIZES);
+    }
+    listed.sort_by_key(|row| (row.size, row.private));
+    let sum =
+        |blocks: &mut dyn Iterator<Item = &FreeBlock>| Bytes(blocks.map(|block| block.size).sum());
+    let releasable = sum(&mut all().filter(|block| block.whole));
+    FreeBlocks {
+        count: picture.free.len() as u64,
+        bytes: Bytes(picture.free_bytes()),
+        largest: Bytes(all().map(|block| block.size).max().unwrap_or(0)),
+        largest_request: Bytes(all().filter_map(served).max().unwrap_or(0)),
+        histogram: histogram(all().map(|block| block.size)),
+        sizes: listed,
+        sizes_complete,
+        private_bytes: Some(sum(&mut all().filter(|block| block.private))),
+        // Expandable segments are given back page by page, also out of the middle.
+        releasable: all().all(|block| !block.expandable).then_some(releasable),
+        read_at: (at != now).then_some(at),
+    }
+}
+
+/// The largest request that a block serves, on the stream that owns it.
+fn served(block: &FreeBlock) -> Option<u64> {
+    if block.private {
+        return None;
+    }
+    // What does not fit the small pool's requests goes to the large one, and the other way round.
+    let small = block.small.then_some(block.size.min(SMALL_REQUEST));
+    small.or_else(|| (block.size > SMALL_REQUEST).then_some(block.size))
+}
+
+/// Element n counts blocks of 2^n up to 2^(n+1) bytes.
+fn histogram(sizes: impl Iterator<Item = u64>) -> Vec<SizeClass> {
+    let mut classes: Vec<SizeClass> = Vec::new();
+    for size in sizes.filter(|&size| size > 0) {
+        let class = size.ilog2() as usize;
+        while classes.len() <= class {
+            let from = Bytes(1 << classes.len());
+            classes.push(SizeClass { from, count: 0, bytes: Bytes::ZERO });
+        }
+        if let Some(row) = classes.get_mut(class) {
+            row.count += 1;
+            row.bytes += Bytes(size);
+        }
+    }
+    classes
+}
+
+/// Which GPU it is: since torch 2.10 `cudaDeviceProp` lies in the object, a name of 256 bytes
+/// padded with zeros, the UUID, and the size of the memory 32 bytes further.
+fn gpu_uuid(window: &Window<'_>, base: u64, layout: &Layout) -> Result<Option<GpuUuid>, Fault> {
+    let Some(pools) = layout.pools.filter(|pools| pools.sets >= 2) else { return Ok(None) };
+    let copy = window.some(base, OBJECT_BYTES)?;
+    // Nearer than this to the active blocks it is inside the object in every version that has it.
+    for at in (pools.active + 200..=pools.active + 320).step_by(8) {
+        let Some(name) = copy.get(at..at + 256) else { break };
+        let length = name.iter().position(|&byte| byte == 0).unwrap_or(256);
+        let (text, rest) = name.split_at(length);
+        let is_name = (4..200).contains(&length)
+            && text.iter().all(|byte| (32..127).contains(byte))
+            && rest.iter().all(|&byte| byte == 0);
+        let memory = View(&copy).word(at + 288).unwrap_or(0);
+        if let Some(uuid) = copy.get(at + 256..at + 272)
+            && is_name
+            && (1 << 28..1 << 44).contains(&memory)
+            && uuid.iter().any(|&byte| byte != 0)
+        {
+            return Ok(Some(format_uuid(uuid)));
+        }
+    }
+    Ok(None)
+}
+
+fn format_uuid(bytes: &[u8]) -> GpuUuid {
+    use std::fmt::Write as _;
+    let mut text = "GPU".to_owned();
+    for (index, byte) in bytes.iter().enumerate() {
+        if [0, 4, 6, 8, 10].contains(&index) {
+            text.push('-');
+        }
+        let _always_fits = write!(text, "{byte:02x}");
+    }
+    GpuUuid::new(&text)
+}

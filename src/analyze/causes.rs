@@ -1,0 +1,115 @@
+//! Why memory is used and nobody's: likely causes, the likeliest first.
+
+use super::scene::Scene;
+use super::{Cause, Class, Holder, Ledger};
+use crate::ids::Pid;
+
+/// Names in a sentence; more are counted.
+const NAMED: usize = 3;
+
+/// The ranked causes for a GPU; none where what is unaccounted is within noise.
+pub fn ranked(scene: &Scene<'_>, ledger: &Ledger, here: &[&Holder]) -> Vec<Cause> {
+    if !ledger.is_unattributed() {
+        return Vec::new();
+    }
+    let mut causes = Vec::new();
+    causes.extend(survivors(here));
+    causes.extend(hidden(here));
+    causes.extend(managed(here));
+    causes.extend(display(here));
+    causes.extend(unreadable(scene));
+    causes.extend(other_namespace(scene, here));
+    causes.push(driver(ledger));
+    causes
+}
+
+fn cause(key: &'static str, holders: &[&Holder], text: String) -> Cause {
+    let mut pids: Vec<Pid> = holders.iter().map(|holder| holder.pid).collect();
+    pids.dedup();
+    Cause { key, pids, text }
+}
+
+fn of<'a>(here: &[&'a Holder], fits: impl Fn(&Holder) -> bool) -> Vec<&'a Holder> {
+    here.iter().copied().filter(|holder| fits(holder)).collect()
+}
+
+/// `41233 (python), 41240 (python) and 2 more`.
+fn named(holders: &[&Holder]) -> String {
+    let name = |holder: &&Holder| match &holder.process {
+        Some(process) => format!("{} ({})", holder.pid, process.comm),
+        None => holder.pid.to_string(),
+    };
+    let shown: Vec<_> = holders.iter().take(NAMED).map(name).collect();
+    match holders.len().saturating_sub(NAMED) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Ghosts whose bytes are listed stand in the ledger; only the others can be missing from it.
+fn survivors(here: &[&Holder]) -> Option<Cause> {
+    let unsized_ghost =
+        here.iter().any(|holder| !holder.survivors.is_empty() && holder.bytes.value().is_none());
+    let kept = of(here, |holder| holder.verdict.class == Class::Survivor);
+    (unsized_ghost && !kept.is_empty())
+        .then(|| cause("survivors", &kept, format!("kept for a dead process by {}", named(&kept))))
+}
+
+fn hidden(here: &[&Holder]) -> Option<Cause> {
+    let hidden = of(here, |holder| !holder.listed && holder.verdict.class != Class::Survivor);
+    (!hidden.is_empty()).then(|| {
+        let text = format!("held by {}, which the driver does not list", named(&hidden));
+        cause("hidden_holders", &hidden, text)
+    })
+}
+
+/// Managed memory belongs to the driver's own client and is in no process's figure.
+fn managed(here: &[&Holder]) -> Option<Cause> {
+    let cuda = of(here, |holder| {
+        let uvm = |p: &crate::sample::ProcSample| p.devices.value().is_some_and(|fds| fds.uvm);
+        holder.listed && holder.kinds.compute && holder.process.as_ref().is_some_and(uvm)
+    });
+    match cuda.as_slice() {
+        [] => None,
+        [_] => Some(cause("managed_memory", &cuda, format!("managed memory of {}", named(&cuda)))),
+        _ => {
+            let text = format!("managed memory of one of {}", named(&cuda));
+            Some(cause("managed_memory", &cuda, text))
+        }
+    }
+}
+
+fn display(here: &[&Holder]) -> Option<Cause> {
+    let drm = |p: &crate::sample::ProcSample| p.devices.value().is_some_and(|fds| fds.drm);
+    let shown =
+        of(here, |holder| holder.kinds.graphics || holder.process.as_ref().is_some_and(drm));
+    (!shown.is_empty())
+        .then(|| cause("display", &shown, format!("graphics memory of {}", named(&shown))))
+}
+
+fn unreadable(scene: &Scene<'_>) -> Option<Cause> {
+    let look = scene.look.filter(|look| look.scan.unreadable > 0)?;
+    let text = format!(
+        "{} processes of other users could not be looked at: run with sudo to read them",
+        look.scan.unreadable
+    );
+    Some(Cause { key: "unreadable", pids: Vec::new(), text })
+}
+
+fn other_namespace(scene: &Scene<'_>, here: &[&Holder]) -> Option<Cause> {
+    let inside = scene.look.is_some_and(|look| look.host.host_pid_namespace.get() == Some(false));
+    let strangers = of(here, |holder| holder.verdict.class == Class::OtherNamespace);
+    (inside || !strangers.is_empty()).then(|| {
+        let text = "processes outside of this container are not listed here: run it on the host";
+        cause("other_namespace", &strangers, text.to_owned())
+    })
+}
+
+fn driver(ledger: &Ledger) -> Cause {
+    let text = if ledger.reserved_known {
+        "memory of the driver itself"
+    } else {
+        "memory that driver and firmware reserve: this driver does not tell it apart"
+    };
+    Cause { key: "driver", pids: Vec::new(), text: text.to_owned() }
+}

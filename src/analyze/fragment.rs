@@ -1,0 +1,66 @@
+//! What of an allocator's cache is of use for the next request.
+
+use super::Fragmentation;
+use crate::history::gpu_of;
+use crate::ids::GpuUuid;
+use crate::sample::{AllocatorDevice, AllocatorSample, GpuSample, ProcSample, Reading};
+use crate::units::Bytes;
+
+/// The allocator's figures for one GPU: those devices of it that belong there.
+pub fn for_gpu(
+    process: &ProcSample,
+    gpu: &GpuUuid,
+    gpus: &[GpuSample],
+    listed: &[&GpuUuid],
+) -> Option<Reading<AllocatorSample>> {
+    let sample = match process.allocator.as_ref()? {
+        Reading::Value(sample) => sample,
+        Reading::Absent(why) => return Some(Reading::Absent(*why)),
+    };
+    let count = sample.devices.len();
+    let here = |device: &&AllocatorDevice| {
+        gpu_of(device.ordinal, process, gpus, listed, count).as_ref() == Some(gpu)
+    };
+    let devices: Vec<_> = sample.devices.iter().filter(here).cloned().collect();
+    (!devices.is_empty()).then(|| {
+        Reading::Value(AllocatorSample {
+            at: sample.at,
+            backend: sample.backend,
+            basis: sample.basis,
+            devices,
+        })
+    })
+}
+
+/// Reserved and not allocated.
+pub fn cached(sample: Option<&Reading<AllocatorSample>>) -> Bytes {
+    let devices = sample.and_then(Reading::value).map(|sample| &sample.devices);
+    devices.into_iter().flatten().map(|device| device.reserved - device.allocated).sum()
+}
+
+/// What of the cache a request of `request` bytes can use.
+pub fn of_allocator(
+    sample: Option<&Reading<AllocatorSample>>,
+    request: Option<Bytes>,
+) -> Fragmentation {
+    let devices = sample.and_then(Reading::value).map(|sample| sample.devices.as_slice());
+    let Some([device]) = devices else { return Fragmentation::None };
+    let cached = device.reserved - device.allocated;
+    let Reading::Value(free) = &device.free else { return Fragmentation::CachedOnly { cached } };
+    let request = request.unwrap_or(Bytes(device.reserved.0 / 10));
+    // A class that the request falls into counts only if its largest block is known to fit.
+    let fits = |from: Bytes| from >= request;
+    let mut reusable: Bytes =
+        free.histogram.iter().filter(|class| fits(class.from)).map(|class| class.bytes).sum();
+    if reusable == Bytes::ZERO && free.largest_request.max(free.largest) >= request {
+        reusable = free.largest.max(free.largest_request);
+    }
+    let reusable = reusable.min(cached);
+    Fragmentation::Blocks {
+        cached,
+        reusable,
+        fragmented: cached - reusable,
+        request,
+        largest_request: free.largest_request,
+    }
+}

@@ -1,0 +1,254 @@
+//! The command line, as it was typed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Who holds the memory of an NVIDIA GPU, which of it is garbage, whether it is used or only held,
+/// and what to do now.
+#[derive(Debug, Parser)]
+#[command(name = "vramlens", version, max_term_width = 100, after_help = EXAMPLES)]
+pub struct Cli {
+    /// What to do; the live view without one.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// The options of every command.
+    #[command(flatten)]
+    pub common: Common,
+    /// Print one frame as text and end.
+    #[arg(long, conflicts_with = "demo")]
+    pub once: bool,
+    /// Show a recording of a real GPU that is built in.
+    #[arg(long)]
+    pub demo: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  vramlens                               the live view
+  vramlens triage                        who holds the memory and what to do, as a report
+  ssh gpubox vramlens triage             the same of another machine
+  vramlens kill --zombies --dry-run      what one key would end
+  python train.py 2>&1 | vramlens explain
+  vramlens fit model.gguf --context 32768
+
+Exit codes:
+  0 fine   1 findings, or does not fit   2 usage or bad input   3 no driver or no GPU
+  4 the driver does not answer   130 interrupted";
+
+/// Options that read the same everywhere.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Common {
+    /// Print JSON instead of text.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Read this configuration instead of the usual one.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Only these GPUs: indexes or the beginnings of UUIDs, separated by commas. For `fit` also a
+    /// card that is not here: 24GiB.
+    #[arg(long, global = true, value_name = "LIST")]
+    pub gpu: Option<String>,
+    /// Time between two looks: 500ms, 1s, 1m.
+    #[arg(long, global = true, value_name = "TIME")]
+    pub interval: Option<String>,
+    /// When to use colour.
+    #[arg(long, global = true, value_name = "WHEN")]
+    pub color: Option<ColorWhen>,
+    /// Draw with ASCII characters only.
+    #[arg(long, global = true)]
+    pub ascii: bool,
+}
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum ColorWhen {
+    /// On a terminal that has it, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Report who holds the memory, what is garbage and what to type; for scripts and SSH.
+    Triage,
+    /// End holders safely, and say how much memory came back.
+    Kill(KillArgs),
+    /// Read an out-of-memory error or a log, say what happened and what to do.
+    Explain(ExplainArgs),
+    /// Say what of a model fits into which GPU.
+    Fit(FitArgs),
+    /// Print the nine fixes for CUDA out of memory.
+    Fixes(FixesArgs),
+    /// Run a command under watch; after an out-of-memory error say what happened and what to do.
+    Run(RunArgs),
+    /// Keep a session in a file, or write it to standard output with `-`.
+    Record(RecordArgs),
+    /// Show a recorded session.
+    Replay(ReplayArgs),
+    /// Show every setting, its value and where that comes from.
+    Config(ConfigArgs),
+}
+
+/// `vramlens kill`.
+#[derive(Debug, Args)]
+pub struct KillArgs {
+    /// Whom to end.
+    #[arg(value_name = "PID", required_unless_present = "zombies")]
+    pub pids: Vec<u32>,
+    /// Every zombie: holders that nobody wants, by the evidence.
+    #[arg(long, conflicts_with = "pids")]
+    pub zombies: bool,
+    /// Only show what would be ended.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask.
+    #[arg(long, short = 'y')]
+    pub yes: bool,
+    /// End with KILL at once.
+    #[arg(long)]
+    pub now: bool,
+    /// Also what other programs need (display servers, daemons), after a second question.
+    #[arg(long)]
+    pub protected: bool,
+}
+
+/// `vramlens explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The message or log; standard input without one, or with `-`.
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Do not ask the driver of this machine who holds the rest.
+    #[arg(long)]
+    pub alone: bool,
+}
+
+/// `vramlens fixes`.
+#[derive(Debug, Args)]
+pub struct FixesArgs {
+    /// Only this one: 1 to 9, or a key of the list.
+    #[arg(value_name = "N")]
+    pub which: Option<String>,
+}
+
+/// `vramlens fit`.
+#[derive(Debug, Args)]
+pub struct FitArgs {
+    /// A GGUF file, a folder with config.json, a size such as 70B, a pipeline such as sdxl.
+    #[arg(value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Context in tokens: 8192, 8k, 1m.
+    #[arg(long, short = 'c', value_name = "TOKENS")]
+    pub context: Option<String>,
+    /// Type of the KV cache, or of its keys and values: q8_0, or q8_0,q4_0.
+    #[arg(long, value_name = "TYPE")]
+    pub cache_type: Option<String>,
+    /// Sequences at once.
+    #[arg(long, value_name = "N")]
+    pub parallel: Option<u64>,
+    /// Tokens of a micro-batch.
+    #[arg(long, value_name = "N")]
+    pub ubatch: Option<u64>,
+    /// Layers on the GPU; all without it.
+    #[arg(long, value_name = "N")]
+    pub gpu_layers: Option<u64>,
+    /// Layers whose experts stay on the CPU.
+    #[arg(long, value_name = "N")]
+    pub cpu_experts: Option<u64>,
+    /// Quantisation to compute for: Q4_K_M, Q8_0, …
+    #[arg(long, value_name = "TYPE")]
+    pub quant: Option<String>,
+    /// A vision or audio encoder to load beside it.
+    #[arg(long, value_name = "FILE")]
+    pub mmproj: Option<String>,
+    /// What to leave free; without it what the error bands ask for.
+    #[arg(long, value_name = "SIZE")]
+    pub margin: Option<String>,
+    /// What CUDA itself takes; without it what such a card usually shows.
+    #[arg(long, value_name = "SIZE")]
+    pub overhead: Option<String>,
+    /// Without flash attention.
+    #[arg(long)]
+    pub no_flash_attention: bool,
+    /// Layers with a sliding window keep the whole context.
+    #[arg(long)]
+    pub swa_full: bool,
+    /// The KV cache stays in host memory.
+    #[arg(long)]
+    pub no_kv_offload: bool,
+    /// Weights on the CPU are never copied to the GPU.
+    #[arg(long)]
+    pub no_op_offload: bool,
+    /// Layers for guessing ahead are loaded too.
+    #[arg(long)]
+    pub draft: bool,
+    /// Each sequence has the whole context for itself.
+    #[arg(long)]
+    pub kv_per_slot: bool,
+    /// Builds of llama.cpp to compute for.
+    #[arg(long, value_name = "ERA")]
+    pub era: Option<String>,
+}
+
+/// `vramlens run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Keep the session in this file, for `vramlens replay`.
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Say nothing about a command that ends well.
+    #[arg(long, short = 'q')]
+    pub quiet: bool,
+    /// Stand between, on a terminal; the number of the socket to whoever started this.
+    #[arg(long, hide = true, value_name = "NUMBER")]
+    pub monitor: Option<i32>,
+    /// The command and its arguments.
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
+    pub command: Vec<OsString>,
+}
+
+/// `vramlens record`.
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    /// Where to; `-` for plain lines on standard output.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// End after this time: 30s, 10m, 2h.
+    #[arg(long = "for", value_name = "TIME")]
+    pub duration: Option<String>,
+    /// End when the file has this size.
+    #[arg(long, value_name = "SIZE")]
+    pub max_size: Option<String>,
+    /// Leave out command lines, users and the host's name.
+    #[arg(long)]
+    pub redact: bool,
+}
+
+/// `vramlens replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// The recording; `-` for standard input.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// How many times as fast.
+    #[arg(long, value_name = "N", default_value_t = 1.0)]
+    pub speed: f64,
+    /// Print the last frame as text and end.
+    #[arg(long)]
+    pub once: bool,
+}
+
+/// `vramlens config`.
+#[derive(Debug, Args)]
+pub struct ConfigArgs {
+    /// Print the example file instead.
+    #[arg(long)]
+    pub example: bool,
+}

@@ -1,0 +1,191 @@
+//! The settings: one table, from which the configuration file, the environment, the example file
+//! and `vramlens config` are made.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::cli::args::ColorWhen;
+use crate::units::Bytes;
+
+/// Every setting, resolved.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Settings {
+    /// Milliseconds between two looks.
+    pub interval_ms: u64,
+    /// When to use colour.
+    pub color: ColorWhen,
+    /// ASCII only.
+    pub ascii: bool,
+    /// Whether the mouse is used.
+    pub mouse: bool,
+    /// Without use for this long a process counts as idle, in milliseconds.
+    pub idle_after_ms: u64,
+    /// The request by which fragmentation is judged; zero for a tenth of what is reserved.
+    pub request: Bytes,
+    /// Whether a running process's allocator is read.
+    pub allocator: bool,
+    /// Whether `z` asks before it ends anything.
+    pub kill_confirm: bool,
+    /// The driver's library; empty for the usual one.
+    pub nvml_library: String,
+    /// Only these GPUs; empty for all.
+    pub gpus: String,
+}
+
+/// One row of the table.
+pub struct Setting {
+    /// `section.name`, as in the file.
+    pub key: &'static str,
+    /// The environment variable that sets it.
+    pub env: &'static str,
+    /// The default, as TOML.
+    pub default: &'static str,
+    /// What it does.
+    pub doc: &'static str,
+    /// Takes a value, or says what is allowed.
+    pub apply: fn(&mut Settings, &str) -> Result<(), &'static str>,
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody set it.
+    Default,
+    /// This line of this file.
+    File(PathBuf, usize),
+    /// This variable.
+    Environment(&'static str),
+    /// The command line.
+    Flag,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path, line) => write!(f, "{}:{line}", path.display()),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::Flag => f.write_str("command line"),
+        }
+    }
+}
+
+const TIME: &str = "a time such as 500ms, 1s or 10m, from 100ms to 1h";
+const BOOL: &str = "true or false";
+
+/// All settings, in the order of the example file.
+pub const SETTINGS: &[Setting] = &[
+    Setting {
+        key: "view.interval",
+        env: "VRAMLENS_INTERVAL",
+        default: "\"1s\"",
+        doc: "Time between two looks at the driver, from 100ms to 1h.",
+        apply: |s, v| time(v).map(|ms| s.interval_ms = ms).ok_or(TIME),
+    },
+    Setting {
+        key: "view.color",
+        env: "VRAMLENS_COLOR",
+        default: "\"auto\"",
+        doc: "When to use colour: auto, always or never. NO_COLOR in the environment turns auto off.",
+        apply: |s, v| {
+            s.color = match v {
+                "auto" => ColorWhen::Auto,
+                "always" => ColorWhen::Always,
+                "never" => ColorWhen::Never,
+                _ => return Err("auto, always or never"),
+            };
+            Ok(())
+        },
+    },
+    Setting {
+        key: "view.ascii",
+        env: "VRAMLENS_ASCII",
+        default: "false",
+        doc: "Draw with ASCII characters only.",
+        apply: |s, v| v.parse().map(|on| s.ascii = on).or(Err(BOOL)),
+    },
+    Setting {
+        key: "view.mouse",
+        env: "VRAMLENS_MOUSE",
+        default: "true",
+        doc: "Whether the mouse selects, scrolls and sorts. Hold shift to mark text all the same.",
+        apply: |s, v| v.parse().map(|on| s.mouse = on).or(Err(BOOL)),
+    },
+    Setting {
+        key: "view.gpus",
+        env: "VRAMLENS_GPUS",
+        default: "\"\"",
+        doc: "Only these GPUs: indexes or the beginnings of UUIDs, separated by commas.",
+        apply: |s, v| {
+            v.clone_into(&mut s.gpus);
+            Ok(())
+        },
+    },
+    Setting {
+        key: "verdict.idle_after",
+        env: "VRAMLENS_IDLE_AFTER",
+        default: "\"10m\"",
+        doc: "Without use of the GPU for this long a process counts as idle.",
+        apply: |s, v| time(v).map(|ms| s.idle_after_ms = ms).ok_or(TIME),
+    },
+    Setting {
+        key: "allocator.read",
+        env: "VRAMLENS_ALLOCATOR_READ",
+        default: "true",
+        doc: "Read the caching allocator of running PyTorch processes (reads only, never stops them).",
+        apply: |s, v| v.parse().map(|on| s.allocator = on).or(Err(BOOL)),
+    },
+    Setting {
+        key: "allocator.request",
+        env: "VRAMLENS_ALLOCATOR_REQUEST",
+        default: "\"0\"",
+        doc: "The size of the request by which fragmentation is judged; 0 for a tenth of what is reserved.",
+        apply: |s, v| v.parse().map(|size| s.request = size).or(Err("a size such as 512M or 2GiB")),
+    },
+    Setting {
+        key: "kill.confirm",
+        env: "VRAMLENS_KILL_CONFIRM",
+        default: "true",
+        doc: "Ask before anything is ended. With false, z is truly one key.",
+        apply: |s, v| v.parse().map(|on| s.kill_confirm = on).or(Err(BOOL)),
+    },
+    Setting {
+        key: "driver.library",
+        env: "VRAMLENS_NVML_LIB",
+        default: "\"\"",
+        doc: "The driver's library; empty for libnvidia-ml.so.1 as the system finds it.",
+        apply: |s, v| {
+            v.clone_into(&mut s.nvml_library);
+            Ok(())
+        },
+    },
+];
+
+/// Milliseconds of `500ms`, `1s`, `10m`, `2h`; within 100 ms and an hour.
+fn time(text: &str) -> Option<u64> {
+    duration_ms(text).filter(|ms| (100..=3_600_000).contains(ms))
+}
+
+/// Milliseconds of `500ms`, `1m 30s`, `2h`.
+pub fn duration_ms(text: &str) -> Option<u64> {
+    let span: jiff::SignedDuration = text.trim().parse().ok()?;
+    u64::try_from(span.as_millis()).ok()
+}
+
+/// The example file: every setting at its default, commented out.
+pub fn example() -> String {
+    let mut text = String::from(
+        "# vramlens: every setting at its default.\n\
+         # Copy to ~/.config/vramlens/config.toml and remove the # before what you change.\n",
+    );
+    let mut section = "";
+    for row in SETTINGS {
+        let (head, name) = row.key.split_once('.').unwrap_or(("", row.key));
+        if head != section {
+            text += &format!("\n[{head}]\n");
+            section = head;
+        }
+        text += &format!("\n# {}\n# Also {}.\n# {name} = {}\n", row.doc, row.env, row.default);
+    }
+    text
+}

@@ -1,0 +1,150 @@
+//! From the command line to the commands that read something else than the driver.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+
+use crate::cli::args::{ExplainArgs, FitArgs, FixesArgs};
+use crate::cmd::fit::{FitGpu, FitOptions, parse_context};
+use crate::cmd::look::{self, Form};
+use crate::cmd::{Exit, explain, fit, fixes};
+use crate::runtime::options::Options;
+use crate::units::Bytes;
+
+/// Between the two looks at the machine that complete an explanation.
+const APART_MS: u64 = 300;
+
+/// A writer to standard output to whom a reader that has gone is no error.
+struct Out(io::Stdout, bool);
+
+impl io::Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.1 {
+            return Ok(bytes.len());
+        }
+        match self.0.write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.1 = true;
+                Ok(bytes.len())
+            }
+            other => other,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.0.flush() {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => other,
+        }
+    }
+}
+
+fn out() -> Out {
+    Out(io::stdout(), false)
+}
+
+/// `vramlens explain`.
+pub fn explain(args: &ExplainArgs, options: &Options, form: Form) -> anyhow::Result<Exit> {
+    let input: Box<dyn Read> = match args.file.as_deref() {
+        Some(path) if path != Path::new("-") => {
+            Box::new(File::open(path).with_context(|| format!("cannot open {}", path.display()))?)
+        }
+        _ => {
+            if io::stdin().is_terminal() {
+                let _ = io::Write::write_all(
+                    &mut io::stderr(),
+                    b"Paste the error, then press Ctrl-D on a line of its own.\n",
+                );
+            }
+            Box::new(io::stdin())
+        }
+    };
+    let mut answer = explain::read(input)?;
+    if answer.is_gpu_oom && !args.alone {
+        // Without a driver the message stands alone; that is no failure.
+        if let Ok((_, view)) = look::look(options, APART_MS) {
+            answer.join(&view);
+        }
+    }
+    explain::write(&explain::Options { json: form.json }, &answer, &mut out())?;
+    Ok(Exit::from_code(answer.exit_code()))
+}
+
+/// `vramlens fixes`.
+pub fn fixes(args: &FixesArgs) -> anyhow::Result<Exit> {
+    let options = fixes::Options { which: args.which.clone() };
+    Ok(Exit::from_code(fixes::run(&options, io::empty(), &mut out())?))
+}
+
+/// `vramlens fit`.
+pub fn fit(args: &FitArgs, options: &Options, form: Form, color: bool) -> anyhow::Result<Exit> {
+    let size = |text: &Option<String>| text.as_deref().map(str::parse::<Bytes>).transpose();
+    // `--gpu 24GiB` is a card that is not here, `--gpu 0` is one that is.
+    let (cards, names): (Vec<&String>, Vec<&String>) =
+        options.gpus.iter().partition(|name| is_size(name));
+    let cards = cards.into_iter().map(|name| name.parse()).collect::<Result<Vec<Bytes>, _>>()?;
+    let (keys, values) = cache_types(args.cache_type.as_deref())?;
+    let wanted = FitOptions {
+        model: args.model.clone(),
+        context: args.context.as_deref().map(parse_context).transpose().map_err(|e| anyhow!(e))?,
+        cache_type_k: keys,
+        cache_type_v: values,
+        parallel: args.parallel,
+        ubatch: args.ubatch,
+        gpu_layers: args.gpu_layers,
+        cpu_experts: args.cpu_experts,
+        no_flash_attention: args.no_flash_attention,
+        swa_full: args.swa_full,
+        no_kv_offload: args.no_kv_offload,
+        no_op_offload: args.no_op_offload,
+        era: args.era.as_deref().map(str::parse).transpose().map_err(|e: String| anyhow!(e))?,
+        draft: args.draft,
+        kv_per_slot: args.kv_per_slot,
+        quant: args.quant.clone(),
+        mmproj: args.mmproj.clone(),
+        cards,
+        margin: size(&args.margin)?,
+        overhead: size(&args.overhead)?,
+        json: form.json,
+        ascii: form.ascii,
+        color,
+    };
+    let here = Options { gpus: names.into_iter().cloned().collect(), ..options.clone() };
+    let gpus = if wanted.cards.is_empty() { gpus(&here) } else { Vec::new() };
+    Ok(Exit::from_code(fit::run(&wanted, &gpus, &mut out())?))
+}
+
+/// A number alone is an index; with a unit it is a size.
+fn is_size(name: &str) -> bool {
+    name.ends_with(|c: char| c.is_ascii_alphabetic()) && name.parse::<Bytes>().is_ok()
+}
+
+type CacheTypes = (Option<crate::model::ggml::CacheType>, Option<crate::model::ggml::CacheType>);
+
+fn cache_types(text: Option<&str>) -> anyhow::Result<CacheTypes> {
+    let Some(text) = text else { return Ok((None, None)) };
+    let (keys, values) = text.split_once(',').unwrap_or((text, text));
+    let parse = |name: &str| name.trim().parse().map_err(|error: String| anyhow!(error));
+    Ok((Some(parse(keys)?), Some(parse(values)?)))
+}
+
+/// The GPUs of this machine as they are now; none where there is no driver.
+fn gpus(options: &Options) -> Vec<FitGpu> {
+    let Ok((_, view)) = look::look(options, APART_MS) else { return Vec::new() };
+    let of = |gpu: &crate::analyze::GpuView| {
+        let ledger = gpu.ledger.get()?;
+        let name = gpu.sample.name.value().cloned();
+        Some(FitGpu {
+            index: Some(gpu.sample.index.0),
+            name: name.unwrap_or_else(|| "GPU".to_owned()),
+            total: ledger.total,
+            reserved: ledger.reserved,
+            free: crate::sample::Reading::Value(ledger.free),
+            zombies: gpu.counts.zombie_bytes,
+            overhead: None,
+        })
+    };
+    view.gpus.iter().filter_map(of).collect()
+}

@@ -1,0 +1,251 @@
+//! `vramlens kill`: ends holders, and proves what came back.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::analyze::{KillPlan, KillProof, View, plan, zombies};
+use crate::cmd::look::{Form, Session};
+use crate::cmd::top::print;
+use crate::cmd::{Exit, no_driver};
+use crate::host::{Root, identify};
+use crate::ids::{Pid, ProcId};
+use crate::runtime::kill::{CONFIRMATION, Killing, POLL, SETTLES, note, refused, title};
+use crate::runtime::options::Options;
+use crate::sample::text::clean;
+use crate::sample::{KillEvent, KillPreset, Reading};
+use crate::ui::kill::words;
+
+/// Between the two looks that the verdicts are made of.
+const APART_MS: u64 = 1_000;
+
+/// Whom, and how.
+#[derive(Debug, Clone)]
+pub struct Kill {
+    /// Whom; empty for all zombies.
+    pub pids: Vec<u32>,
+    /// Only show the plan.
+    pub dry_run: bool,
+    /// Do not ask.
+    pub yes: bool,
+    /// KILL at once.
+    pub now: bool,
+    /// Also what others may need.
+    pub protected: bool,
+}
+
+/// Ends them.
+///
+/// # Errors
+/// Where there is nobody to ask, or the output fails.
+pub fn run(kill: &Kill, options: &Options, form: Form) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let exit = runtime.block_on(end(kill, options, form));
+    runtime.shutdown_background();
+    exit
+}
+
+async fn end(kill: &Kill, options: &Options, form: Form) -> anyhow::Result<Exit> {
+    let mut session = Session::open(options, APART_MS)?;
+    let (gathered, view) = session.look(2).await;
+    if let (Some(error), None) = (&gathered.failure, view.gpus.first()) {
+        return no_driver(error, options, form.json);
+    }
+    let plan = match planned(kill, &view) {
+        Ok(plan) => plan,
+        Err(text) => anyhow::bail!(text),
+    };
+    let plan_text = describe(&plan, &view);
+    if plan.is_empty() || kill.dry_run {
+        report(form, &plan, &[], None, &plan_text)?;
+        let nothing = plan.is_empty() && !kill.pids.is_empty();
+        return Ok(if nothing { Exit::Findings } else { Exit::Fine });
+    }
+    if !form.json {
+        print(&plan_text)?;
+    }
+    if !confirmed(kill, &plan)? {
+        let _ = writeln!(io::stderr(), "nothing was sent");
+        return Ok(Exit::Findings);
+    }
+    let (events, proof) = carry_out(&plan, view, &mut session, form).await?;
+    if form.json {
+        report(form, &plan, &events, Some(&proof), "")?;
+    } else {
+        print(&outcome(&proof))?;
+    }
+    Ok(if proof.complete() { Exit::Fine } else { Exit::Findings })
+}
+
+/// The plan, fixed before the first signal.
+fn planned(kill: &Kill, view: &View) -> Result<KillPlan, String> {
+    if kill.pids.is_empty() {
+        return Ok(zombies(view, None));
+    }
+    let root = Root::machine();
+    let mut targets: Vec<ProcId> = Vec::new();
+    for pid in &kill.pids {
+        let pid = Pid(*pid);
+        let held = view.holders.iter().filter(|holder| holder.pid == pid);
+        let ids: Vec<ProcId> = held
+            // A dead pid stands for those who keep its memory.
+            .flat_map(|holder| holder.id.into_iter().chain(holder.survivors.iter().copied()))
+            .collect();
+        match (ids.is_empty(), identify(&root, pid)) {
+            (false, _) => targets.extend(ids),
+            (true, Reading::Value(_)) => {
+                return Err(format!(
+                    "{pid} holds no GPU memory and has no NVIDIA device open: nothing was sent. \
+                     `vramlens triage` lists who has"
+                ));
+            }
+            (true, Reading::Absent(why)) => {
+                return Err(format!(
+                    "there is no process {pid} ({}): nothing was sent",
+                    why.words()
+                ));
+            }
+        }
+    }
+    targets.sort_unstable();
+    targets.dedup();
+    Ok(plan(view, &targets, kill.now.then_some(KillPreset::Now)))
+}
+
+fn describe(plan: &KillPlan, view: &View) -> String {
+    let mut text = format!("{}\n", title(plan));
+    for row in &plan.rows {
+        let bytes = if row.bytes.is_empty() { "-".to_owned() } else { row.total().to_string() };
+        let user = row.user.value().map_or("?", String::as_str);
+        let reason = clean(&row.reason);
+        text += &format!(
+            "  {:>7}  {:<8} {:<16} {bytes:>9}  {reason}\n",
+            row.id.pid,
+            clean(user),
+            clean(&row.comm)
+        );
+    }
+    for refusal in &plan.refused {
+        text += &format!("  not {}\n", clean(&refused(refusal)));
+    }
+    if !plan.is_empty() {
+        text += &format!("{}\n", note(plan.order.preset));
+    } else if plan.refused.is_empty() {
+        let seen = view.holders.len();
+        text += &format!("None of {seen} holders is a zombie.\n");
+    }
+    text
+}
+
+/// The user's word: `--yes`, or an answer on the terminal.
+fn confirmed(kill: &Kill, plan: &KillPlan) -> anyhow::Result<bool> {
+    if plan.needs_typed_confirmation && kill.yes && !kill.protected {
+        anyhow::bail!(
+            "others may need one of these, so --yes is not enough: add --protected, or answer on a terminal"
+        );
+    }
+    if kill.yes {
+        return Ok(true);
+    }
+    if !io::stdin().is_terminal() {
+        anyhow::bail!("there is no terminal to ask on and nothing was sent: add --yes");
+    }
+    let word = if plan.needs_typed_confirmation { CONFIRMATION } else { "y" };
+    let mut out = io::stderr();
+    write!(out, "Type {word} to go on: ")?;
+    out.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(answer.trim() == word)
+}
+
+async fn carry_out(
+    plan: &KillPlan,
+    before: View,
+    session: &mut Session,
+    form: Form,
+) -> anyhow::Result<(Vec<KillEvent>, KillProof)> {
+    let mut killing = Killing::begin(plan.clone(), before)?;
+    let mut events = Vec::new();
+    while !killing.has_finished() {
+        tokio::select! {
+            event = killing.next() => if let Some(event) = event {
+                if !form.json {
+                    print(&format!("  {}\n", clean(&words(&event))))?;
+                }
+                events.push(event);
+            },
+            _ = tokio::signal::ctrl_c() => killing.cancel(),
+        }
+    }
+    session.set_interval(POLL);
+    let end = Instant::now() + SETTLES + Duration::from_secs(5);
+    loop {
+        let (_, after) = session.look(1).await;
+        if let Some(proof) = killing.proof(&after) {
+            return Ok((events, proof));
+        }
+        if Instant::now() > end {
+            anyhow::bail!("the driver does not answer: what came back is not known");
+        }
+    }
+}
+
+fn outcome(proof: &KillProof) -> String {
+    let mut text = format!("{}\n", proof.sentence);
+    for left in &proof.remaining {
+        let bytes = left.bytes.map(|bytes| format!(" ({bytes})")).unwrap_or_default();
+        text += &format!("  {}{bytes}: {}\n", left.pid, clean(&left.reason));
+        if let Some(command) = &left.command {
+            text += &format!("    → {}\n", clean(command));
+        }
+    }
+    text
+}
+
+fn report(
+    form: Form,
+    plan: &KillPlan,
+    events: &[KillEvent],
+    proof: Option<&KillProof>,
+    text: &str,
+) -> io::Result<()> {
+    if !form.json {
+        return print(text);
+    }
+    let targets: Vec<_> = plan
+        .rows
+        .iter()
+        .map(|row| {
+            json!({
+                "pid": row.id.pid, "start": row.id.start_ticks, "user": row.user,
+                "name": clean(&row.comm), "bytes": row.total(), "reason": clean(&row.reason),
+                "zombie": row.zombie,
+            })
+        })
+        .collect();
+    let left_alone: Vec<_> = plan
+        .refused
+        .iter()
+        .map(|one| json!({ "pid": one.pid, "reason": clean(&one.reason), "command": one.command }))
+        .collect();
+    let answer = json!({
+        "schema": 1,
+        "targets": targets,
+        "refused": left_alone,
+        "expected_bytes": plan.expected_total(),
+        "events": events,
+        "proof": proof.map(|proof| json!({
+            "freed_bytes": proof.freed_total(),
+            "expected_bytes": proof.expected_total(),
+            "complete": proof.complete(),
+            "sentence": proof.sentence,
+            "remaining": proof.remaining.iter().map(|left| json!({
+                "pid": left.pid, "bytes": left.bytes, "reason": clean(&left.reason),
+                "command": left.command,
+            })).collect::<Vec<_>>(),
+        })),
+    });
+    print(&format!("{answer:#}\n"))
+}

@@ -1,0 +1,167 @@
+//! `--once`, `--json` and `triage`: a few looks, one answer.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use tokio::sync::mpsc::Receiver;
+
+use crate::analyze::{View, select};
+use crate::cmd::top::print;
+use crate::cmd::{Exit, no_driver};
+use crate::report::json::Snapshot;
+use crate::report::{Style, text, triage};
+use crate::rules::{self, Finding};
+use crate::runtime::clock;
+use crate::runtime::gather::{Gathered, Plan, gather};
+use crate::runtime::inspector::Inspector;
+use crate::runtime::options::{Options, blank, driver, probe};
+use crate::runtime::sampler::{Sampled, Sampler};
+use crate::sample::{Tick, redact};
+use crate::source::{Progress, Wants};
+
+/// A driver that has said nothing for this long is said to hang.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// Between the two looks of a triage: what is stuck or computes shows itself.
+const TRIAGE_APART_MS: u64 = 3_000;
+/// Between the two looks of a single frame: enough for CPU use.
+const FRAME_APART_MS: u64 = 300;
+
+/// How the answer is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Form {
+    /// JSON instead of text.
+    pub json: bool,
+    /// No character outside ASCII.
+    pub ascii: bool,
+}
+
+impl Form {
+    /// As wide as the terminal; 80 columns where there is none.
+    pub fn style(self) -> Style {
+        let width = if std::io::stdout().is_terminal() {
+            crossterm::terminal::size().map_or(80, |size| usize::from(size.0))
+        } else {
+            80
+        };
+        Style {
+            width: width.clamp(60, 200),
+            ascii: self.ascii,
+            time_zone: TimeZone::system(),
+            redact,
+        }
+    }
+}
+
+/// One frame as text, or one snapshot as JSON.
+///
+/// # Errors
+/// Where there are no threads, or the output fails.
+pub fn once(options: &Options, form: Form) -> anyhow::Result<Exit> {
+    let (gathered, view) = look(options, FRAME_APART_MS)?;
+    if let (Some(error), None) = (&gathered.failure, view.gpus.first()) {
+        return no_driver(error, options, form.json);
+    }
+    let out = if form.json {
+        serde_json::to_string_pretty(&Snapshot::new(&view, redact))? + "\n"
+    } else {
+        text::frame(&view, &form.style())
+    };
+    print(&out)?;
+    Ok(if gathered.stalled.is_some() { Exit::Stalled } else { Exit::Fine })
+}
+
+/// The report.
+///
+/// # Errors
+/// Where there are no threads, or the output fails.
+pub fn triage(options: &Options, form: Form) -> anyhow::Result<Exit> {
+    let (gathered, view) = look(options, TRIAGE_APART_MS)?;
+    if let (Some(error), None) = (&gathered.failure, view.gpus.first()) {
+        return no_driver(error, options, form.json);
+    }
+    let findings = rules::run(&view);
+    let out = if form.json {
+        serde_json::to_string_pretty(&triage::Triage::new(&view, &findings, redact))? + "\n"
+    } else {
+        triage::text(&view, &findings, &form.style())
+    };
+    print(&out)?;
+    Ok(exit(&gathered, &findings))
+}
+
+fn exit(gathered: &Gathered, findings: &[Finding]) -> Exit {
+    if gathered.stalled.is_some() {
+        Exit::Stalled
+    } else if triage::is_clean(findings) {
+        Exit::Fine
+    } else {
+        Exit::Findings
+    }
+}
+
+/// Looks twice, `apart_ms` apart, and makes the view of it.
+///
+/// # Errors
+/// Where there are no threads.
+pub fn look(options: &Options, apart_ms: u64) -> anyhow::Result<(Gathered, View)> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let looked = runtime.block_on(async {
+        let mut session = Session::open(options, apart_ms)?;
+        anyhow::Ok(session.look(2).await)
+    });
+    runtime.shutdown_background();
+    looked
+}
+
+/// The threads of a command that looks more than once.
+pub struct Session {
+    options: Options,
+    apart_ms: u64,
+    sampler: Sampler,
+    samples: Receiver<Sampled>,
+    inspector: Inspector,
+    facts: Receiver<Tick>,
+}
+
+impl Session {
+    /// Starts them; `apart_ms` from one look to the next.
+    ///
+    /// # Errors
+    /// Where no thread is to be had.
+    pub fn open(options: &Options, apart_ms: u64) -> std::io::Result<Self> {
+        let progress = Arc::new(Progress::default());
+        let source = driver(options, &progress);
+        let (sampler, samples) = Sampler::spawn(apart_ms, progress, source)?;
+        sampler.want(Wants { process_utilization: true, details: true, ..Wants::default() });
+        let (inspector, facts) = Inspector::spawn(probe(options))?;
+        Ok(Self { options: options.clone(), apart_ms, sampler, samples, inspector, facts })
+    }
+
+    /// Another time from one look to the next.
+    pub fn set_interval(&mut self, apart: Duration) {
+        self.apart_ms = apart.as_millis() as u64;
+        self.sampler.set_interval(self.apart_ms);
+    }
+
+    /// Looks `looks` times and makes the view of what these showed.
+    pub async fn look(&mut self, looks: u32) -> (Gathered, View) {
+        // What waits in the channels is of before.
+        while self.samples.try_recv().is_ok() || self.facts.try_recv().is_ok() {}
+        let plan = Plan { looks, deadline: DEADLINE };
+        let gathered =
+            gather(plan, &self.sampler, &mut self.samples, &self.inspector, &mut self.facts).await;
+        let mut moment = blank(clock::now(), self.apart_ms);
+        moment.idle_after_ms = self.options.idle_after_ms;
+        moment.request = self.options.request;
+        moment.in_flight = gathered
+            .stalled
+            .as_ref()
+            .and_then(|stall| stall.call.as_ref())
+            .map(|call| (call.call.to_owned(), call.gpu, call.since_boot_ms));
+        let mut view = View::build(&gathered.history, &moment);
+        select::keep(&mut view, &self.options.gpus);
+        (gathered, view)
+    }
+}

@@ -1,0 +1,352 @@
+//! Rings of ticks: tiers, explicit gaps, growth, bounded memory. Between the sources and the view.
+
+mod chart;
+mod devices;
+mod tier;
+mod track;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use crate::ids::{GpuUuid, Pid, ProcId, Stamp};
+use crate::sample::{
+    Gap, GpuSample, GpuTick, HostFacts, ProcSample, ProcTick, Reading, ScanReport, Tick,
+};
+use crate::units::Bytes;
+
+pub use chart::ChartPoint;
+pub use devices::gpu_of;
+pub use tier::{Cell, Series, TIERS};
+pub use track::{GpuTrack, HolderTrack, ProcTrack, UseTrack, to_bytes};
+
+/// GPUs and MIG instances that are remembered: 16 GPUs of 7 instances each, and room.
+const MAX_GPUS: usize = 160;
+/// Rows that are remembered while they are listed. More are shown, and have no past.
+const MAX_LIVE: usize = 8_192;
+/// Rows that are remembered after they left the lists.
+const MAX_DEAD: usize = 1_024;
+/// Runs of all holders together: 8 bytes each.
+const MAX_RUNS: usize = 1_500_000;
+/// Processes that are remembered.
+const MAX_PROCS: usize = 20_000;
+/// Gaps that are remembered.
+const MAX_GAPS: usize = 256;
+/// A row that comes back within this time goes on where it ended.
+const REOPEN_MS: u64 = 10_000;
+/// Without a tick for longer than this, and than three intervals, nothing is known.
+const GAP_MS: u64 = 10_000;
+
+/// The newest look at the processes.
+#[derive(Debug, Clone)]
+pub struct Look {
+    /// When it began.
+    pub at: Stamp,
+    /// What it covered.
+    pub scan: ScanReport,
+    /// The machine.
+    pub host: HostFacts,
+    /// What it found.
+    pub procs: HashMap<Pid, Arc<ProcSample>>,
+}
+
+/// What was seen so far, thinned out with age, in bounded memory.
+#[derive(Debug, Default)]
+pub struct History {
+    latest: Option<Stamp>,
+    gpu_tick: Option<GpuTick>,
+    look: Option<Look>,
+    intervals_ms: [u64; 2],
+    gap_pending: bool,
+    gaps: VecDeque<Gap>,
+    gpus: HashMap<GpuUuid, GpuTrack>,
+    live: HashMap<(GpuUuid, Pid), HolderTrack>,
+    dead: VecDeque<HolderTrack>,
+    listed: HashSet<Pid>,
+    procs: HashMap<ProcId, ProcTrack>,
+    runs: usize,
+}
+
+impl History {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes one tick.
+    pub fn push(&mut self, tick: &Tick) {
+        match tick {
+            Tick::Gpus(tick) => self.push_gpus(tick),
+            Tick::Procs(tick) => self.push_procs(tick),
+            Tick::Gap(gap) => self.push_gap(gap),
+        }
+    }
+
+    fn push_gap(&mut self, gap: &Gap) {
+        self.gap_pending = true;
+        self.latest = self.latest.max(Some(gap.to));
+        self.gaps.push_back(gap.clone());
+        if self.gaps.len() > MAX_GAPS {
+            self.gaps.pop_front();
+        }
+    }
+
+    fn push_gpus(&mut self, tick: &GpuTick) {
+        let at_ms = tick.at.boot_ms;
+        let gap = self.is_gap(at_ms);
+        for sample in tick.gpus.iter().take(MAX_GPUS) {
+            if !self.gpus.contains_key(&sample.uuid) && !self.make_room_for_gpu(at_ms) {
+                continue;
+            }
+            let track =
+                self.gpus.entry(sample.uuid.clone()).or_insert_with(|| GpuTrack::new(sample));
+            track.push(at_ms, sample, gap);
+        }
+        let rows = tick.gpus.iter().filter_map(|gpu| gpu.processes.value());
+        self.listed = rows.flatten().map(|row| row.pid).collect();
+        for sample in &tick.gpus {
+            self.push_rows(at_ms, sample, gap);
+        }
+        self.close_rows(at_ms, tick);
+        self.gap_pending = false;
+        self.gpu_tick = Some(tick.clone());
+        self.latest = self.latest.max(Some(tick.at));
+        self.bound();
+    }
+
+    /// Whether nothing is known between the tick before and this one.
+    fn is_gap(&mut self, at_ms: u64) -> bool {
+        let Some(before) = &self.gpu_tick else { return true };
+        let passed = at_ms.saturating_sub(before.at.boot_ms);
+        let usual = self.intervals_ms[0].min(self.intervals_ms[1]);
+        self.intervals_ms = [self.intervals_ms[1], passed];
+        self.gap_pending || passed > GAP_MS.max(usual.saturating_mul(3))
+    }
+
+    fn make_room_for_gpu(&mut self, at_ms: u64) -> bool {
+        if self.gpus.len() < MAX_GPUS {
+            return true;
+        }
+        let gone = self.gpus.iter().filter(|(_, track)| track.last_ms < at_ms);
+        let Some(oldest) = gone.min_by_key(|(_, track)| track.last_ms).map(|(id, _)| id.clone())
+        else {
+            return false;
+        };
+        self.gpus.remove(&oldest);
+        true
+    }
+
+    fn push_rows(&mut self, at_ms: u64, gpu: &GpuSample, gap: bool) {
+        for row in gpu.processes.value().into_iter().flatten() {
+            let key = (gpu.uuid.clone(), row.pid);
+            if !self.live.contains_key(&key) {
+                if self.live.len() >= MAX_LIVE {
+                    continue;
+                }
+                let track = self.taken_up(gpu, row.pid, at_ms);
+                self.live.insert(key.clone(), track);
+            }
+            if let Some(track) = self.live.get_mut(&key) {
+                let before = track.bytes.weight();
+                track.push(at_ms, row, gap);
+                self.runs = (self.runs + track.bytes.weight()).saturating_sub(before);
+            }
+        }
+    }
+
+    /// The row's own past where it was away only for a moment; else a new one.
+    fn taken_up(&mut self, gpu: &GpuSample, pid: Pid, at_ms: u64) -> HolderTrack {
+        let found = self.look.as_ref().and_then(|look| look.procs.get(&pid));
+        let same = |track: &HolderTrack| {
+            let id = found.map(|process| process.id);
+            track.pid == pid
+                && track.gpu == gpu.uuid
+                && at_ms.saturating_sub(track.last_ms) <= REOPEN_MS
+                && (track.id == id || id.is_none() || track.id.is_none())
+        };
+        if let Some(n) = self.dead.iter().rposition(same)
+            && let Some(mut track) = self.dead.remove(n)
+        {
+            track.reopen();
+            return track;
+        }
+        let mut track = HolderTrack::new(gpu, pid, at_ms);
+        if let (Some(process), Some(look)) = (found, &self.look) {
+            // The look is older than the row: it names the process, and proves nothing against it.
+            track.id = Some(process.id);
+            track.facts = Some(Arc::clone(process));
+            track.alive_ms = Some(look.at.boot_ms);
+        }
+        track
+    }
+
+    /// Rows that a list no longer names. A list that could not be read closes nothing.
+    fn close_rows(&mut self, at_ms: u64, tick: &GpuTick) {
+        let readable: HashSet<_> = tick
+            .gpus
+            .iter()
+            .filter(|gpu| gpu.processes.value().is_some())
+            .map(|g| &g.uuid)
+            .collect();
+        let known: HashSet<_> = tick.gpus.iter().map(|gpu| &gpu.uuid).collect();
+        let gone: Vec<_> = self
+            .live
+            .iter()
+            .filter(|(key, track)| {
+                track.last_ms < at_ms && (readable.contains(&key.0) || !known.contains(&key.0))
+            })
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in gone {
+            if let Some(mut track) = self.live.remove(&key) {
+                let before = track.bytes.weight();
+                track.close(at_ms);
+                self.runs = (self.runs + track.bytes.weight()).saturating_sub(before);
+                self.dead.push_back(track);
+            }
+        }
+    }
+
+    fn push_procs(&mut self, tick: &ProcTick) {
+        let at_ms = tick.at.boot_ms;
+        let mut before = self.look.take().map(|look| look.procs).unwrap_or_default();
+        let mut procs = HashMap::with_capacity(tick.procs.len().min(MAX_PROCS));
+        for process in tick.procs.iter().take(MAX_PROCS) {
+            // Most processes have not changed since the last look: those are kept once.
+            let kept = before.remove(&process.id.pid).filter(|kept| **kept == *process);
+            procs.insert(process.id.pid, kept.unwrap_or_else(|| Arc::new(process.clone())));
+            let listed = self.listed.contains(&process.id.pid);
+            self.procs
+                .entry(process.id)
+                .or_insert_with(|| ProcTrack::new(at_ms, process))
+                .push(at_ms, process, listed);
+        }
+        self.procs.retain(|id, _| procs.get(&id.pid).is_some_and(|process| process.id == *id));
+        for track in self.live.values_mut() {
+            track.look(at_ms, procs.get(&track.pid));
+        }
+        let look = Look { at: tick.at, scan: tick.scan, host: tick.host.clone(), procs };
+        self.push_allocated(at_ms, &look);
+        self.look = Some(look);
+        self.latest = self.latest.max(Some(tick.at));
+    }
+
+    fn push_allocated(&mut self, at_ms: u64, look: &Look) {
+        let Some(tick) = &self.gpu_tick else { return };
+        let mut sums: HashMap<GpuUuid, Bytes> = HashMap::new();
+        for process in look.procs.values() {
+            let Some(Reading::Value(allocator)) = &process.allocator else { continue };
+            let listed = listed_on(tick, process.id.pid);
+            for device in &allocator.devices {
+                let count = allocator.devices.len();
+                let gpu = gpu_of(device.ordinal, process, &tick.gpus, &listed, count);
+                if let Some(gpu) = gpu {
+                    *sums.entry(gpu).or_default() += device.allocated;
+                }
+            }
+        }
+        for (uuid, track) in &mut self.gpus {
+            let cell = sums.get(uuid).map_or(tier::NONE, |sum| track::to_cell(*sum));
+            if cell != tier::NONE || track.allocated.last().is_some() {
+                track.allocated.push(at_ms, cell, false);
+            }
+        }
+    }
+
+    /// Keeps within the limits: the longest dead go first, then the oldest cells of all.
+    fn bound(&mut self) {
+        while self.dead.len() > MAX_DEAD || (self.runs > MAX_RUNS && !self.dead.is_empty()) {
+            if let Some(track) = self.dead.pop_front() {
+                self.runs = self.runs.saturating_sub(track.bytes.weight());
+            }
+        }
+        if self.runs > MAX_RUNS {
+            let share = (MAX_RUNS * 3 / 4 / self.live.len().max(1)).max(3);
+            self.runs = 0;
+            for track in self.live.values_mut() {
+                track.bytes.thin(share);
+                self.runs += track.bytes.weight();
+            }
+        }
+    }
+
+    /// The moment of the newest tick.
+    pub const fn latest(&self) -> Option<Stamp> {
+        self.latest
+    }
+
+    /// The moment of the oldest tick that a view can still be built for.
+    pub fn oldest(&self) -> Option<Stamp> {
+        let latest = self.latest?;
+        let boot_ms = self.gpus.values().filter_map(|track| track.used.oldest_ms()).min()?;
+        let back = latest.boot_ms.saturating_sub(boot_ms);
+        Some(Stamp { boot_ms, wall_ms: latest.wall_ms.saturating_sub(back) })
+    }
+
+    /// The newest look at the GPUs.
+    pub const fn gpu_tick(&self) -> Option<&GpuTick> {
+        self.gpu_tick.as_ref()
+    }
+
+    /// The newest look at the processes.
+    pub const fn look(&self) -> Option<&Look> {
+        self.look.as_ref()
+    }
+
+    /// Whether the newest tick was a gap: nothing has arrived since.
+    pub const fn in_gap(&self) -> bool {
+        self.gap_pending
+    }
+
+    /// Stretches without data, oldest first.
+    pub fn gaps(&self) -> impl DoubleEndedIterator<Item = &Gap> {
+        self.gaps.iter()
+    }
+
+    /// A GPU's past.
+    pub fn gpu(&self, uuid: &GpuUuid) -> Option<&GpuTrack> {
+        self.gpus.get(uuid)
+    }
+
+    /// Every GPU that is remembered, in no order.
+    pub fn gpus(&self) -> impl Iterator<Item = &GpuTrack> {
+        self.gpus.values()
+    }
+
+    /// The past of a row that is listed now.
+    pub fn holder(&self, gpu: &GpuUuid, pid: Pid) -> Option<&HolderTrack> {
+        self.live.get(&(gpu.clone(), pid))
+    }
+
+    /// Every row that is remembered: listed now, and not any more, in no order.
+    pub fn holders(&self) -> impl Iterator<Item = &HolderTrack> {
+        self.live.values().chain(&self.dead)
+    }
+
+    /// Rows that left the lists, the longest gone first.
+    pub fn gone(&self) -> impl DoubleEndedIterator<Item = &HolderTrack> {
+        self.dead.iter()
+    }
+
+    /// What looks at a process have shown over time.
+    pub fn process(&self, id: ProcId) -> Option<&ProcTrack> {
+        self.procs.get(&id)
+    }
+
+    /// Whether the driver lists the pid on any GPU.
+    pub fn is_listed(&self, pid: Pid) -> bool {
+        self.listed.contains(&pid)
+    }
+
+    /// Runs kept for all holders together, 8 bytes each, and rows: for the self-check.
+    pub fn weight(&self) -> (usize, usize) {
+        (self.runs, self.live.len() + self.dead.len())
+    }
+}
+
+/// The GPUs on which the driver lists a process.
+pub fn listed_on(tick: &GpuTick, pid: Pid) -> Vec<&GpuUuid> {
+    let on = |gpu: &&GpuSample| {
+        gpu.processes.value().is_some_and(|rows| rows.iter().any(|row| row.pid == pid))
+    };
+    tick.gpus.iter().filter(on).map(|gpu| &gpu.uuid).collect()
+}

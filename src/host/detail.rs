@@ -1,0 +1,357 @@
+//! Everything about one process that matters, read in full once and then only where it moves.
+
+use crate::host::cgroup::{self, Cgroup};
+use crate::host::devices::DeviceTable;
+use crate::host::fds::{self, Depth};
+use crate::host::listen::Listeners;
+use crate::host::root::{self, Root};
+use crate::host::slow::{Facts, Want};
+use crate::host::stat::{self, Stat};
+use crate::host::status;
+use crate::host::target::wait_channel;
+use crate::host::users::Users;
+use crate::ids::{Pid, Stamp};
+use crate::sample::{NvidiaFds, ProcSample, ProcState, Reading, Why};
+use crate::units::{Bytes, Percent};
+
+/// How often owner, signals, cgroup and bytes written are read again.
+const STATUS_MS: u64 = 4_000;
+/// How often open files and threads are.
+const FILES_MS: u64 = 8_000;
+/// How often anything of a mere relative is.
+const RELATIVE_MS: u64 = 30_000;
+/// A hung read is tried again after this.
+const HUNG_MS: u64 = 60_000;
+/// Mapped files and arguments: after 0, 4, 16, 64, then every 128 s. Reading them takes a lock of
+/// the process for a moment.
+const SLOW_MS: [u64; 4] = [4_000, 16_000, 64_000, 128_000];
+/// Threads of a process whose state is read.
+const MOST_THREADS: usize = 512;
+/// Signal 9 in a mask.
+const KILL_BIT: u64 = 1 << 8;
+/// CPU use is not computed over less than this.
+const SHORTEST_CPU_MS: u64 = 100;
+
+/// What reading needs to know of the machine.
+pub(super) struct Machine {
+    pub root: Root,
+    pub table: DeviceTable,
+    pub users: Users,
+    pub listeners: Listeners,
+    pub ticks_per_second: u64,
+    pub page_bytes: u64,
+}
+
+/// Why a process is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The driver lists it, or it has a device open.
+    Holder,
+    /// A parent, leader or group member of one.
+    Relative,
+}
+
+/// One process and when each part of it is read again.
+pub(super) struct Detail {
+    pub sample: ProcSample,
+    pub part: Part,
+    /// The look in which it was last wanted.
+    pub wanted_in: u64,
+    cgroup: Cgroup,
+    cpu_before: (u64, u64),
+    status_due_ms: u64,
+    files_due_ms: u64,
+    threads_due_ms: u64,
+    slow_due_ms: u64,
+    slow_step: usize,
+    written_due_ms: u64,
+    mapped_models: Vec<String>,
+    open_models: Vec<String>,
+    open_devices: Reading<NvidiaFds>,
+    mapped_devices: u32,
+}
+
+impl Detail {
+    /// Reads a process for the first time. `None` where there is none, or where the number is only
+    /// a thread's.
+    pub fn new(machine: &mut Machine, pid: Pid, part: Part, now: Stamp) -> Option<Self> {
+        let stat = stat::read(&machine.root, pid).ok()?;
+        let leader = status::read(&machine.root, pid).ok().and_then(|status| status.group_leader);
+        if leader.is_some_and(|leader| leader != pid) || stat.pid != pid {
+            return None;
+        }
+        let started_boot_ms =
+            stat.start_ticks.saturating_mul(1000) / machine.ticks_per_second.max(1);
+        let mut detail = Self {
+            sample: blank(&stat, started_boot_ms),
+            part,
+            wanted_in: 0,
+            cgroup: Cgroup::default(),
+            cpu_before: (stat.cpu_ticks, now.boot_ms),
+            status_due_ms: 0,
+            files_due_ms: 0,
+            threads_due_ms: 0,
+            slow_due_ms: 0,
+            slow_step: 0,
+            written_due_ms: 0,
+            mapped_models: Vec::new(),
+            open_models: Vec::new(),
+            open_devices: Reading::Absent(Why::NotYet),
+            mapped_devices: 0,
+        };
+        detail.take(machine, stat, now);
+        Some(detail)
+    }
+
+    /// Reads what is due. False where the process has ended or is another one now.
+    pub fn refresh(&mut self, machine: &mut Machine, now: Stamp) -> bool {
+        let Ok(stat) = stat::read(&machine.root, self.sample.id.pid) else { return false };
+        if stat.id() != self.sample.id {
+            return false;
+        }
+        self.take(machine, stat, now);
+        true
+    }
+
+    /// Makes everything due.
+    pub fn expire(&mut self) {
+        self.status_due_ms = 0;
+        self.files_due_ms = 0;
+        self.threads_due_ms = 0;
+        self.slow_due_ms = 0;
+        self.written_due_ms = 0;
+    }
+
+    /// A relative that turned out to be a holder.
+    pub fn promote(&mut self) {
+        self.part = Part::Holder;
+        self.expire();
+    }
+
+    fn take(&mut self, machine: &mut Machine, stat: Stat, now: Stamp) {
+        let sample = &mut self.sample;
+        if stat.comm != sample.comm {
+            // It runs another program, or has renamed itself.
+            self.slow_due_ms = 0;
+        }
+        if stat.state != sample.state || stat.flags != sample.flags {
+            self.status_due_ms = 0;
+            self.files_due_ms = 0;
+            self.threads_due_ms = 0;
+        }
+        let (ticks, at_ms) = self.cpu_before;
+        let elapsed_ms = now.boot_ms.saturating_sub(at_ms);
+        if elapsed_ms >= SHORTEST_CPU_MS {
+            let spent = stat.cpu_ticks.saturating_sub(ticks) as f64 * 1000.0;
+            let share = spent / machine.ticks_per_second.max(1) as f64 / elapsed_ms as f64;
+            sample.cpu = Reading::Value(Percent((share * 100.0) as f32));
+            self.cpu_before = (stat.cpu_ticks, now.boot_ms);
+        }
+        sample.comm = stat.comm;
+        sample.state = stat.state;
+        sample.parent = stat.parent;
+        sample.group = stat.group;
+        sample.session = stat.session;
+        sample.tty = stat.tty;
+        sample.flags = stat.flags;
+        sample.threads = stat.threads;
+        sample.cpu_ticks = stat.cpu_ticks;
+        sample.rss = Reading::Value(Bytes(stat.rss_pages.saturating_mul(machine.page_bytes)));
+        if now.boot_ms >= self.status_due_ms {
+            self.read_status(machine, now);
+        }
+        if self.part == Part::Holder {
+            if now.boot_ms >= self.threads_due_ms || self.sample.threads_in_d > 0 {
+                self.read_threads(machine, now);
+            }
+            if now.boot_ms >= self.files_due_ms {
+                self.read_files(machine, now);
+            }
+        }
+    }
+
+    fn read_status(&mut self, machine: &mut Machine, now: Stamp) {
+        let pid = self.sample.id.pid;
+        let wait = if self.part == Part::Holder { STATUS_MS } else { RELATIVE_MS };
+        self.status_due_ms = now.boot_ms + wait;
+        match status::read(&machine.root, pid) {
+            Ok(status) => {
+                self.sample.uid = status.real_uid.ok_or(Why::Nonsense).into();
+                self.sample.namespace_pids = status.namespace_pids;
+                self.sample.tracer = status.tracer.0;
+                self.sample.signals = Some(status.signals);
+            }
+            Err(why) => self.sample.uid = Reading::Absent(why),
+        }
+        self.sample.user = match self.sample.uid {
+            Reading::Value(uid) => machine.users.name(&machine.root, uid),
+            Reading::Absent(why) => Reading::Absent(why),
+        };
+        match root::text(&machine.root.of(pid, "cgroup"), 16 << 10) {
+            Ok(text) => {
+                self.cgroup = cgroup::parse(&text);
+                let group = &self.cgroup;
+                self.sample.cgroup = Reading::Value(group.path.clone());
+                self.sample.unit.clone_from(&group.unit);
+                self.sample.container.clone_from(&group.container);
+                if group.slurm_job.is_some() {
+                    self.sample.slurm_job.clone_from(&group.slurm_job);
+                }
+                self.sample.frozen = group.frozen(&machine.root);
+            }
+            Err(why) => self.sample.cgroup = Reading::Absent(why),
+        }
+    }
+
+    /// Counts threads in D and says what one of them waits in. A process that does not die of a
+    /// KILL is told apart from others by that.
+    fn read_threads(&mut self, machine: &Machine, now: Stamp) {
+        self.threads_due_ms = now.boot_ms + FILES_MS;
+        let (root, pid) = (&machine.root, self.sample.id.pid);
+        let mut waiting = None;
+        let mut count = 0;
+        for tid in fds::threads(root, pid).unwrap_or_default().into_iter().take(MOST_THREADS) {
+            if stat::thread_state(root, pid, tid) == Ok(ProcState::Uninterruptible) {
+                count += 1;
+                waiting = waiting.or(Some(tid));
+            }
+        }
+        if self.sample.state == ProcState::Uninterruptible && count == 0 {
+            count = 1;
+        }
+        self.sample.threads_in_d = count;
+        let killed = self.sample.signals.is_some_and(|signals| signals.pending & KILL_BIT != 0);
+        self.sample.wait_channel = match waiting {
+            Some(tid) => wait_channel(root, pid, &format!("task/{tid}/wchan")),
+            None if count > 0 || killed => wait_channel(root, pid, "wchan"),
+            None => None,
+        };
+    }
+
+    fn read_files(&mut self, machine: &mut Machine, now: Stamp) {
+        self.files_due_ms = now.boot_ms + FILES_MS;
+        let pid = self.sample.id.pid;
+        let dead = matches!(self.sample.state, ProcState::Zombie | ProcState::Dead);
+        let of_threads = dead && self.sample.threads > 1;
+        match fds::scan(&machine.root, pid, &mut machine.table, Depth::All, of_threads) {
+            Ok(open) => {
+                self.open_devices = Reading::Value(open.devices);
+                let ports = machine.listeners.ports(&machine.root, pid, &open.sockets, now.boot_ms);
+                self.sample.listens = ports;
+                self.sample.stdio_deleted = open.stdio_deleted;
+                self.open_models = open.model_files;
+            }
+            Err(why) => self.open_devices = Reading::Absent(why),
+        }
+        self.join_files();
+    }
+
+    /// Joins what is open and what is mapped: a mapping keeps a device as an open file does.
+    fn join_files(&mut self) {
+        self.sample.devices = self.open_devices.clone().map(|mut devices| {
+            devices.count = devices.count.saturating_add(self.mapped_devices);
+            devices
+        });
+        self.sample.model_files.clone_from(&self.open_models);
+        for model in &self.mapped_models {
+            if !self.sample.model_files.contains(model) {
+                self.sample.model_files.push(model.clone());
+            }
+        }
+    }
+
+    /// What has to be asked on the helper thread now. Nothing of a process with a thread in D: the
+    /// lock that such a thread holds is the one that the read waits for.
+    pub fn wants(&self, now: Stamp) -> Want {
+        let kernel = self.sample.flags & stat::KERNEL_THREAD != 0;
+        let dead = matches!(self.sample.state, ProcState::Zombie | ProcState::Dead);
+        if kernel || dead || self.sample.threads_in_d > 0 {
+            return Want::default();
+        }
+        let due = now.boot_ms >= self.slow_due_ms;
+        let holder = self.part == Part::Holder;
+        Want {
+            arguments: due,
+            environment: due && holder,
+            maps: due && holder,
+            written: holder && now.boot_ms >= self.written_due_ms,
+        }
+    }
+
+    /// Takes an answer of the helper thread.
+    pub fn learn(&mut self, facts: Facts, now: Stamp) {
+        if let Some(arguments) = facts.arguments {
+            self.sample.cmdline = arguments;
+            let wait = SLOW_MS.get(self.slow_step).or(SLOW_MS.last()).copied();
+            self.slow_due_ms = now.boot_ms + wait.unwrap_or(HUNG_MS);
+            self.slow_step += 1;
+        }
+        if let Some(environment) = facts.environment {
+            if self.cgroup.slurm_job.is_none() {
+                let variables = environment.value().map(Vec::as_slice).unwrap_or_default();
+                let job = variables.iter().find(|variable| variable.name == "SLURM_JOB_ID");
+                self.sample.slurm_job = job.map(|variable| variable.value.clone());
+            }
+            self.sample.environment = Some(environment);
+        }
+        if let Some(Reading::Value(mapped)) = facts.mapped {
+            self.mapped_models = mapped.models;
+            self.mapped_devices = mapped.devices;
+            self.join_files();
+        }
+        if let Some(written) = facts.written {
+            self.written_due_ms = now.boot_ms + STATUS_MS;
+            self.sample.written = written.get();
+        }
+    }
+
+    /// It did not answer in time.
+    pub fn hung(&mut self, now: Stamp) {
+        self.slow_due_ms = now.boot_ms + HUNG_MS;
+        self.written_due_ms = now.boot_ms + HUNG_MS;
+        if self.sample.cmdline.value().is_none() {
+            self.sample.cmdline = Reading::Absent(Why::TimedOut);
+        }
+    }
+}
+
+fn blank(stat: &Stat, started_boot_ms: u64) -> ProcSample {
+    let not_yet = Why::NotYet;
+    // Neither has arguments that could be read.
+    let empty = stat.kernel_thread() || stat.defunct();
+    ProcSample {
+        id: stat.id(),
+        comm: stat.comm.clone(),
+        cmdline: if empty { Reading::Value(Vec::new()) } else { Reading::Absent(not_yet) },
+        uid: Reading::Absent(not_yet),
+        user: Reading::Absent(not_yet),
+        state: stat.state,
+        parent: stat.parent,
+        group: stat.group,
+        session: stat.session,
+        tty: stat.tty,
+        flags: stat.flags,
+        threads: stat.threads,
+        threads_in_d: 0,
+        cpu_ticks: stat.cpu_ticks,
+        cpu: Reading::Absent(not_yet),
+        rss: Reading::Absent(not_yet),
+        started_boot_ms,
+        cgroup: Reading::Absent(not_yet),
+        unit: None,
+        container: None,
+        slurm_job: None,
+        frozen: false,
+        namespace_pids: Vec::new(),
+        tracer: Pid(0),
+        signals: None,
+        devices: Reading::Absent(not_yet),
+        wait_channel: None,
+        written: None,
+        listens: Vec::new(),
+        stdio_deleted: false,
+        environment: None,
+        model_files: Vec::new(),
+        allocator: None,
+    }
+}

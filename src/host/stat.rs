@@ -1,0 +1,179 @@
+//! `/proc/PID/stat`, read by hand: one bounded read, no allocation but the name. The `procfs`
+//! crate was weighed and not taken, since it reads whole files of any length and costs several
+//! times as much, a thousand times a look.
+
+use crate::host::root::{self, Root};
+use crate::ids::{Pid, ProcId};
+use crate::sample::{ProcState, Why};
+
+/// `PF_EXITING`.
+#[cfg(test)]
+pub(super) const EXITING: u64 = 0x4;
+/// `PF_KTHREAD`.
+pub(super) const KERNEL_THREAD: u64 = 0x20_0000;
+
+/// The fields that are of use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stat {
+    pub pid: Pid,
+    pub comm: String,
+    pub state: ProcState,
+    pub parent: Pid,
+    pub group: Pid,
+    pub session: Pid,
+    pub tty: i32,
+    pub flags: u64,
+    /// User and system time in clock ticks.
+    pub cpu_ticks: u64,
+    pub threads: u32,
+    pub start_ticks: u64,
+    pub rss_pages: u64,
+}
+
+impl Stat {
+    pub fn id(&self) -> ProcId {
+        ProcId { pid: self.pid, start_ticks: self.start_ticks }
+    }
+
+    pub const fn kernel_thread(&self) -> bool {
+        self.flags & KERNEL_THREAD != 0
+    }
+
+    /// Dead and not reaped, with no thread left: holds nothing.
+    pub fn defunct(&self) -> bool {
+        matches!(self.state, ProcState::Zombie | ProcState::Dead) && self.threads <= 1
+    }
+}
+
+/// `proc/PID/stat`.
+pub(super) fn read(root: &Root, pid: Pid) -> Result<Stat, Why> {
+    // The longest line that the kernel writes is below 1 KiB.
+    let mut buffer = [0; 2048];
+    let bytes = root::record(&root.of(pid, "stat"), &mut buffer)?;
+    parse(bytes).ok_or(Why::Nonsense)
+}
+
+/// State letter of one thread: `proc/PID/task/TID/stat`.
+pub(super) fn thread_state(root: &Root, pid: Pid, tid: u32) -> Result<ProcState, Why> {
+    let mut buffer = [0; 2048];
+    let bytes = root::record(&root.of(pid, &format!("task/{tid}/stat")), &mut buffer)?;
+    parse(bytes).map(|stat| stat.state).ok_or(Why::Nonsense)
+}
+
+/// A name may hold anything, `) R 1` and newlines too: it ends at the last bracket, since only
+/// numbers follow.
+pub(super) fn parse(bytes: &[u8]) -> Option<Stat> {
+    let open = memchr::memchr(b'(', bytes)?;
+    let close = memchr::memrchr(b')', bytes)?;
+    let pid = number(bytes.get(..open)?.trim_ascii())?;
+    let comm = root::lossy(bytes.get(open + 1..close)?);
+    let rest = bytes.get(close + 1..)?;
+    let mut fields = [0_i128; 22];
+    let mut words = rest.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let state = state(*words.next()?.first()?);
+    let mut count = 1;
+    for (field, word) in fields.iter_mut().skip(1).zip(&mut words) {
+        *field = std::str::from_utf8(word).ok()?.parse().ok()?;
+        count += 1;
+    }
+    // Fields 3 to 24 of the manual are 0 to 21 here.
+    let [_, parent, group, session, tty, _, flags, _, _, _, _, user, system, ..] = fields;
+    let pid_of = |n: i128| Pid(u32::try_from(n).unwrap_or(0));
+    let size = |n: i128| u64::try_from(n).unwrap_or(0);
+    (count == fields.len()).then_some(Stat {
+        pid: Pid(pid),
+        comm,
+        state,
+        parent: pid_of(parent),
+        group: pid_of(group),
+        session: pid_of(session),
+        tty: i32::try_from(tty).unwrap_or(0),
+        flags: size(flags),
+        cpu_ticks: size(user).saturating_add(size(system)),
+        threads: u32::try_from(fields[17]).unwrap_or(0),
+        start_ticks: size(fields[19]),
+        rss_pages: size(fields[21]),
+    })
+}
+
+/// A decimal number.
+pub(super) fn number(bytes: &[u8]) -> Option<u32> {
+    std::str::from_utf8(bytes).ok()?.parse().ok()
+}
+
+const fn state(letter: u8) -> ProcState {
+    match letter {
+        b'R' => ProcState::Running,
+        b'S' | b'I' => ProcState::Sleeping,
+        b'D' => ProcState::Uninterruptible,
+        b'T' => ProcState::Stopped,
+        b't' => ProcState::Traced,
+        b'Z' => ProcState::Zombie,
+        b'X' | b'x' => ProcState::Dead,
+        _ => ProcState::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TAIL: &str = "S 1 42 43 34816 42 4194560 9 0 0 0 120 30 0 0 20 0 7 0 98765 1000 25 18446744073709551615 1";
+
+    #[test]
+    fn a_line_is_read() {
+        let stat = parse(format!("42 (python3) {TAIL}\n").as_bytes()).unwrap();
+        assert_eq!(stat.id(), ProcId { pid: Pid(42), start_ticks: 98765 });
+        assert_eq!((stat.parent, stat.group, stat.session), (Pid(1), Pid(42), Pid(43)));
+        assert_eq!((stat.tty, stat.threads, stat.cpu_ticks, stat.rss_pages), (34816, 7, 150, 25));
+        assert_eq!(stat.state, ProcState::Sleeping);
+        assert_eq!(stat.flags & EXITING, 0);
+    }
+
+    #[test]
+    fn a_name_cannot_pass_for_fields() {
+        let line = format!("42 (a) R 1 1\n(b) {TAIL}");
+        let stat = parse(line.as_bytes()).unwrap();
+        assert_eq!(stat.comm, "a) R 1 1\n(b");
+        assert_eq!(stat.parent, Pid(1));
+        assert_eq!(stat.start_ticks, 98765);
+    }
+
+    #[test]
+    fn a_dead_group_is_no_pid() {
+        let line = format!("42 (x) {}", TAIL.replace("S 1 42 43", "Z 1 -1 -1"));
+        let stat = parse(line.as_bytes()).unwrap();
+        assert_eq!((stat.group, stat.session), (Pid(0), Pid(0)));
+    }
+
+    #[test]
+    fn the_kernel_s_own_line_is_read() {
+        let own = Pid(std::process::id());
+        let stat = read(&Root::machine(), own).unwrap();
+        assert_eq!(stat.pid, own);
+        assert!(stat.start_ticks > 0 && stat.rss_pages > 0 && stat.threads > 0);
+        assert_eq!(read(&Root::machine(), Pid(u32::MAX >> 1)), Err(Why::Gone));
+    }
+
+    proptest! {
+        #[test]
+        fn no_input_panics(bytes: Vec<u8>) {
+            let _ = parse(&bytes);
+        }
+
+        #[test]
+        fn any_name_is_kept_apart(name in "[ -~\\n]{0,15}") {
+            let stat = parse(format!("42 ({name}) {TAIL}").as_bytes()).unwrap();
+            prop_assert_eq!(stat.comm, name);
+            prop_assert_eq!(stat.start_ticks, 98765);
+        }
+
+        #[test]
+        fn a_line_cut_short_is_no_line(cut in 0_usize..80) {
+            let line = format!("42 (python3) {TAIL}");
+            let short = line.as_bytes().get(..cut).unwrap();
+            prop_assert_eq!(parse(short), None);
+        }
+    }
+}

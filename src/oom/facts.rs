@@ -1,0 +1,131 @@
+//! Small facts from around a message: the batch, the version, the settings.
+
+use super::clues::Mark;
+use super::judge::Case;
+use super::lines::Line;
+
+/// Samples per step, as the last line before the message that says it.
+pub(super) fn batch(lines: &[Line], until: usize) -> Option<u64> {
+    const KEYS: [&str; 10] = [
+        "per device = ",
+        "batch_size=",
+        "batch-size ",
+        "batch_size ",
+        "--batch ",
+        "batch=",
+        " bs ",
+        "--bs ",
+        "effective batch ",
+        "batch ",
+    ];
+    lines.get(..until)?.iter().rev().find_map(|line| {
+        let lower = line.full.to_ascii_lowercase();
+        KEYS.iter().find_map(|key| {
+            let (_, rest) = lower.split_once(key)?;
+            let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            let next = rest.chars().nth(digits.len());
+            let whole = !next.is_some_and(|c| c.is_alphanumeric() || matches!(c, '.' | '/'));
+            digits.parse().ok().filter(|batch| whole && (1..=1 << 20).contains(batch))
+        })
+    })
+}
+
+/// Words that a version follows, and whose.
+static VERSIONS: &[(&str, &[&str])] = &[
+    ("torch ", &["pytorch", "pytorch-rocm", "pytorch-mps", "diffusers", "comfyui"]),
+    ("torch-", &["pytorch", "pytorch-rocm"]),
+    ("torch==", &["pytorch", "pytorch-rocm"]),
+    ("pytorch version: ", &["pytorch", "comfyui"]),
+    ("vllm api server version ", &["vllm"]),
+    ("vllm version ", &["vllm"]),
+    ("ollama version is ", &["ollama"]),
+    ("build: ", &["llama.cpp"]),
+    ("hashcat (v", &["hashcat"]),
+    ("blender ", &["blender"]),
+    ("nccl version ", &["nccl"]),
+    ("[tensorrt v", &["tensorrt"]),
+    ("sglang==", &["sglang"]),
+    ("jax==", &["jax"]),
+    ("tensorflow version: ", &["tensorflow"]),
+];
+
+/// The version that the log prints.
+pub(super) fn version(case: &Case) -> Option<String> {
+    case.digest.lines.iter().find_map(|line| {
+        let lower = line.full.to_ascii_lowercase();
+        VERSIONS.iter().filter(|(_, whose)| whose.contains(&case.software)).find_map(|(lead, _)| {
+            let (_, rest) = lower.split_once(lead)?;
+            let text = rest.trim_start();
+            let version: String =
+                text.chars().take_while(|c| c.is_ascii_digit() || *c == '.').take(16).collect();
+            let version = version.trim_end_matches('.').to_owned();
+            let plausible = version.starts_with(|c: char| c.is_ascii_digit())
+                && (version.contains('.') || matches!(*lead, "build: " | "[tensorrt v"));
+            plausible.then_some(version)
+        })
+    })
+}
+
+/// The versions that word the message like this.
+pub(super) fn wording(case: &Case) -> Option<&'static str> {
+    let event = case.event()?;
+    let lines = case
+        .digest
+        .lines
+        .get(event.line..=event.last_line + 4)
+        .or_else(|| case.digest.lines.get(event.line..))?;
+    let text: String = lines.iter().flat_map(|line| line.full.split_whitespace()).collect();
+    let says = |words: &str| {
+        let squeezed: String = words.split_whitespace().collect();
+        text.contains(&squeezed)
+    };
+    Some(match event.signature.id {
+        "torch.cuda" | "torch.hip" if says("cached)") => "1.0 to 1.3",
+        "torch.cuda" | "torch.hip" if says("reserved in total") && says("OutOfMemoryError") => {
+            "1.13 to 2.0"
+        }
+        "torch.cuda" | "torch.hip" if says("reserved in total") && says("max_split_size_mb") => {
+            "1.8 to 1.12"
+        }
+        "torch.cuda" | "torch.hip" if says("reserved in total") => "1.4 to 1.7",
+        "torch.cuda" if says("total capacty") => "2.1",
+        "torch.cuda" if says("try setting PYTORCH_ALLOC_CONF") => "2.10",
+        "torch.cuda" if says("expandable-segment reserve") => "2.15 or later",
+        "torch.cuda" if says("docs.pytorch.org") => "2.11 or later",
+        "torch.cuda" if says("torch.cuda.OutOfMemoryError") => "2.2 to 2.3",
+        "torch.cuda" if says("torch.OutOfMemoryError") => "2.4 to 2.9",
+        "torch.cuda" if says("has a total capacity") => "2.2 or later",
+        "torch.nvml" => "2.1 to 2.13",
+        "driver.cuda_driver" => "2.7 or later",
+        _ => return None,
+    })
+}
+
+/// Where it runs, where that matters.
+pub(super) fn platform(case: &Case) -> Option<&'static str> {
+    [
+        (Mark::Wsl, "wsl2"),
+        (Mark::Jetson, "jetson"),
+        (Mark::Windows, "windows"),
+        (Mark::Rocm, "rocm"),
+        (Mark::Mig, "mig"),
+    ]
+    .into_iter()
+    .find(|(mark, _)| case.has(*mark))
+    .map(|(_, name)| name)
+}
+
+/// What is set already, as the log shows it.
+pub(super) fn settings(case: &Case) -> Vec<&'static str> {
+    [
+        (Mark::ExpandableOn, "expandable_segments:True"),
+        (Mark::NoCaching, "PYTORCH_NO_CUDA_MEMORY_CACHING=1"),
+        (Mark::AsyncBackend, "backend:cudaMallocAsync"),
+        (Mark::CheckpointingOn, "gradient checkpointing"),
+        (Mark::FourBit, "4-bit weights"),
+    ]
+    .into_iter()
+    .filter(|(mark, _)| case.has(*mark))
+    .map(|(_, name)| name)
+    .collect()
+}

@@ -1,0 +1,91 @@
+//! What this machine adds to an answer: who the processes of the message are, and what of them is
+//! left over.
+
+use serde::Serialize;
+
+use super::explanation::Explanation;
+use super::lines::visible;
+use crate::analyze::{Class, Holder, View};
+use crate::ids::{GpuIndex, Pid};
+
+/// The machine now, matched with the message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Live {
+    /// The GPU that the message is about, where it can be told.
+    pub gpu: Option<GpuIndex>,
+    /// Free there now, in bytes.
+    pub free_bytes: Option<u64>,
+    /// Its holders, the largest first.
+    pub holders: Vec<LiveHolder>,
+    /// What may be ended with one key, in bytes.
+    pub reclaimable_bytes: u64,
+}
+
+/// A holder now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LiveHolder {
+    /// Its number.
+    pub pid: Pid,
+    /// What it holds, in bytes.
+    pub bytes: Option<u64>,
+    /// Its command, cleaned.
+    pub command: String,
+    /// What it is.
+    pub class: Class,
+    /// It may be ended with one key.
+    pub leftover: bool,
+    /// The message names it.
+    pub named: bool,
+}
+
+/// Holders shown; the rest is in the live view.
+const HOLDERS_MAX: usize = 12;
+/// Capacities printed with two decimals differ by this much at the most, in bytes.
+const ROUNDING: u64 = 16 << 20;
+
+impl Explanation {
+    /// Adds what the machine shows, where it has the GPU or a process of the message.
+    pub fn join(&mut self, view: &View) {
+        let named = |holder: &Holder| self.other_processes.iter().any(|o| o.pid == holder.pid.0);
+        let by_process =
+            view.holders.iter().find(|holder| named(holder)).map(|holder| holder.index);
+        let by_capacity = || {
+            let total = self.total_bytes?;
+            let mut same = view.gpus.iter().filter(|gpu| {
+                gpu.ledger.value().is_some_and(|ledger| ledger.total.0.abs_diff(total) <= ROUNDING)
+            });
+            let first = same.next()?.sample.index;
+            // Two cards of one size: the program's number need not be the driver's.
+            same.next().is_none().then_some(first)
+        };
+        let Some(index) = by_process.or_else(by_capacity) else { return };
+        let mut holders: Vec<LiveHolder> = view
+            .holders
+            .iter()
+            .filter(|holder| holder.index == index)
+            .map(|holder| LiveHolder {
+                pid: holder.pid,
+                bytes: holder.bytes.value().map(|bytes| bytes.0),
+                command: visible(holder.command().as_bytes()),
+                class: holder.verdict.class,
+                leftover: holder.verdict.zombie,
+                named: named(holder),
+            })
+            .collect();
+        holders.sort_by_key(|holder| std::cmp::Reverse(holder.bytes));
+        let reclaimable_bytes =
+            holders.iter().filter(|holder| holder.leftover).filter_map(|holder| holder.bytes).sum();
+        holders.truncate(HOLDERS_MAX);
+        let ledger = view
+            .gpus
+            .iter()
+            .find(|gpu| gpu.sample.index == index)
+            .and_then(|gpu| gpu.ledger.value());
+        self.live = Some(Live {
+            gpu: Some(index),
+            free_bytes: ledger.map(|ledger| ledger.free.0),
+            holders,
+            reclaimable_bytes,
+        });
+    }
+}

@@ -1,0 +1,178 @@
+//! The figures of a case under the names of the ladder: what is asked, what is there, who holds it.
+
+use super::clues::Mark;
+use super::figures::Slot;
+use super::judge::Case;
+use super::tables;
+
+/// What the driver, a container or a second library may add to a sum without being named.
+pub(super) const TOLERANCE: u64 = 614 << 20;
+
+/// A process that is not the failing one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Other {
+    pub pid: u32,
+    pub bytes: Option<u64>,
+    pub name: Option<String>,
+    /// Most likely the failing process itself under its number outside a container.
+    pub self_likely: bool,
+    pub desktop: bool,
+}
+
+/// T, F, R, A, U, P, O and L.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Numbers {
+    pub total: Option<u64>,
+    pub free: Option<u64>,
+    pub requested: Option<u64>,
+    pub allocated: Option<u64>,
+    pub reserved: Option<u64>,
+    pub unallocated: Option<u64>,
+    pub allowed: Option<u64>,
+    pub private_pools: Option<u64>,
+    pub this_process: Option<u64>,
+    pub others: Vec<Other>,
+    /// Held by others, summed or implied.
+    pub held_by_others: u64,
+    /// What others must hold where the message does not name them.
+    pub implied_others: Option<u64>,
+    /// Memory is shared with the host, or spills into it: gaps say nothing.
+    pub unified: bool,
+}
+
+impl Numbers {
+    pub(super) fn of(case: &Case) -> Self {
+        let get = |slot| case.figures.get(slot);
+        let (allocated, mut reserved, mut unallocated) =
+            (get(Slot::Allocated), get(Slot::Reserved), get(Slot::Unallocated));
+        if let (Some(allocated), Some(all), None) = (allocated, reserved, unallocated) {
+            unallocated = all.checked_sub(allocated);
+        }
+        if let (Some(allocated), Some(rest), None) = (allocated, unallocated, reserved) {
+            reserved = Some(allocated + rest);
+        }
+        let mut numbers = Self {
+            total: get(Slot::Total),
+            free: get(Slot::Free),
+            requested: get(Slot::Requested),
+            allocated,
+            reserved,
+            unallocated,
+            allowed: get(Slot::Allowed),
+            private_pools: get(Slot::PrivatePools),
+            this_process: get(Slot::ThisProcess),
+            unified: case.has(Mark::Jetson) || case.has(Mark::Wsl) || case.has(Mark::Windows),
+            ..Self::default()
+        };
+        if let (Some(total), Some(used), None) = (numbers.total, get(Slot::Used), numbers.free) {
+            numbers.free = total.checked_sub(used);
+        }
+        numbers.others = others(case);
+        numbers.find_self();
+        numbers.sum_others(case);
+        numbers
+    }
+
+    /// In a container the own number never matches: the process that holds what this one allocated
+    /// is this one.
+    fn find_self(&mut self) {
+        let (Some(reserved), None) = (self.reserved, self.this_process) else { return };
+        if reserved < 64 << 20 {
+            return;
+        }
+        let rest: u64 = self.others.iter().filter_map(|other| other.bytes).sum();
+        let used = self.total.zip(self.free).map(|(total, free)| total.saturating_sub(free));
+        let fits = |bytes: u64| {
+            let alone = used.is_none_or(|used| rest <= used + TOLERANCE);
+            bytes + (16 << 20) >= reserved && alone
+        };
+        let closest = self
+            .others
+            .iter_mut()
+            .filter(|other| other.bytes.is_some_and(fits))
+            .min_by_key(|other| other.bytes.unwrap_or_default().abs_diff(reserved));
+        if let Some(other) = closest {
+            other.self_likely = true;
+        }
+    }
+
+    fn sum_others(&mut self, case: &Case) {
+        let named: u64 =
+            self.others.iter().filter(|o| !o.self_likely).filter_map(|o| o.bytes).sum();
+        self.held_by_others = named;
+        let (Some(total), Some(free)) = (self.total, self.free) else { return };
+        let used = total.saturating_sub(free);
+        let id = case.event().map_or("", |event| event.signature.id);
+        let first_generation =
+            id.starts_with("torch.") && case.figures.get(Slot::Reserved).is_some();
+        let nothing_yet = matches!(case.software, "vllm" | "ollama" | "llama.cpp")
+            && self.allocated.is_none()
+            && self.this_process.is_none();
+        if self.unified || self.others.iter().any(|other| other.self_likely) {
+            return;
+        }
+        if first_generation || (id == "torch.cuda" && self.this_process.is_none() && named == 0) {
+            // The first generation names nobody; the second one leaves the list out only where the
+            // driver cannot tell, and then a gap is no evidence.
+            if first_generation {
+                let implied = used.saturating_sub(self.reserved.unwrap_or_default());
+                self.implied_others = Some(implied);
+                self.held_by_others = implied.saturating_sub(512 << 20);
+            }
+        } else if nothing_yet && named == 0 {
+            self.implied_others = Some(used);
+            self.held_by_others = used;
+        } else if let Some(this) = self.this_process {
+            let hidden = used.saturating_sub(this + named);
+            if hidden > TOLERANCE {
+                self.implied_others = Some(hidden);
+                self.held_by_others += hidden;
+            }
+        }
+    }
+
+    /// What must be kept free beside the request: 256 MiB or 2 % of the device.
+    pub(super) fn margin(&self) -> u64 {
+        (256 << 20).max(self.total.unwrap_or_default() / 50)
+    }
+
+    /// What is missing, at least.
+    pub(super) fn deficit(&self) -> Option<u64> {
+        let (requested, free) = (self.requested?, self.free?);
+        Some((requested + self.margin()).saturating_sub(free)).filter(|missing| *missing > 0)
+    }
+
+    /// Every holder that is not this process belongs to the desktop.
+    pub(super) fn all_desktop(&self) -> bool {
+        let mut others = self.others.iter().filter(|other| !other.self_likely).peekable();
+        others.peek().is_some() && others.all(|other| other.desktop)
+    }
+
+    /// Neighbouring numbers of the same size: ranks of one job on one device.
+    pub(super) fn siblings(&self) -> bool {
+        let (Some(this), others) = (self.this_process, &self.others) else { return false };
+        let alike =
+            |other: &&Other| other.bytes.is_some_and(|bytes| bytes.abs_diff(this) <= this / 8);
+        let pids: Vec<u32> = others.iter().filter(alike).map(|other| other.pid).collect();
+        let near = pids.iter().max().zip(pids.iter().min());
+        pids.len() >= 2 && near.is_some_and(|(max, min)| (max - min) as usize <= pids.len() + 8)
+    }
+}
+
+fn others(case: &Case) -> Vec<Other> {
+    let tables = &case.tables;
+    case.figures
+        .processes
+        .iter()
+        .map(|process| {
+            let name = tables.names.get(&process.pid).cloned();
+            Other {
+                pid: process.pid,
+                bytes: process.bytes,
+                desktop: name.as_deref().is_some_and(tables::is_desktop),
+                name,
+                self_likely: false,
+            }
+        })
+        .collect()
+}

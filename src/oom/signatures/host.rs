@@ -1,0 +1,395 @@
+//! Shortages of host memory that look like those of a GPU, and kills.
+
+use super::{Signature, row};
+
+pub(super) static TABLE: &[Signature] = &[
+    row!(
+        "host.oom_killed",
+        "linux",
+        Host,
+        Unknown,
+        ["Out of memory: Kill", "Memory cgroup out of memory"],
+        "Out of memory: Kill⟦ed⟧ process",
+        "the kernel killed a process for host memory"
+    ),
+    row!(
+        "host.cgroup",
+        "linux",
+        Host,
+        Unknown,
+        ["Memory cgroup out of memory"],
+        "Memory cgroup out of memory: Kill⟦ed⟧ process",
+        "the kernel killed a process at the memory limit of its container or unit"
+    ),
+    row!(
+        "host.invoked",
+        "linux",
+        Host,
+        Unknown,
+        ["invoked oom-killer"],
+        "invoked oom-killer",
+        "the kernel looked for a process to kill for host memory"
+    ),
+    row!(
+        "host.reaper",
+        "linux",
+        Host,
+        Unknown,
+        ["oom_reaper"],
+        "oom_reaper: reaped process",
+        "the kernel killed a process for host memory"
+    ),
+    row!(
+        "host.rss",
+        "any",
+        Detail,
+        Unknown,
+        ["anon-rss:"],
+        "anon-rss:<hostrss:size>",
+        "what the killed process had in RAM"
+    ),
+    row!(
+        "host.oomd",
+        "linux",
+        Host,
+        Unknown,
+        ["systemd-oomd"],
+        "systemd-oomd … Killed",
+        "systemd-oomd ended a unit for host memory"
+    ),
+    row!(
+        "host.earlyoom",
+        "linux",
+        Host,
+        Unknown,
+        ["earlyoom"],
+        "earlyoom … sending SIG",
+        "earlyoom ended a process for host memory"
+    ),
+    row!(
+        "host.k8s",
+        "kubernetes",
+        Host,
+        Unknown,
+        ["OOMKilled"],
+        "OOMKilled",
+        "the container exceeded its limit of host memory"
+    ),
+    row!(
+        "host.slurm",
+        "slurm",
+        Host,
+        Unknown,
+        ["oom_kill event", "oom-kill event"],
+        "Detected … oom_kill event",
+        "the job exceeded its request of host memory"
+    ),
+    row!(
+        "host.slurm_dash",
+        "slurm",
+        Host,
+        Unknown,
+        ["oom-kill event"],
+        "Detected … oom-kill event",
+        "the job exceeded its request of host memory"
+    ),
+    row!(
+        "host.slurm_state",
+        "slurm",
+        Host,
+        Unknown,
+        ["OUT_OF_ME"],
+        "OUT_OF_ME",
+        "the job exceeded its request of host memory"
+    ),
+    row!(
+        "host.slurm_rss",
+        "any",
+        Detail,
+        Unknown,
+        ["MaxRSS"],
+        "MaxRSS … 0:125 <hostrss:size>",
+        "the most that the step had in RAM"
+    ),
+    row!(
+        "host.exit_137",
+        "none",
+        Killed,
+        Unknown,
+        ["exit code 137"],
+        "exit code 137",
+        "killed with signal 9; without a limit or an out-of-memory event beside it this may have other reasons"
+    ),
+    row!(
+        "host.exit_137_k8s",
+        "none",
+        Killed,
+        Unknown,
+        ["Exit Code:"],
+        "Exit Code: 137",
+        "killed with signal 9"
+    ),
+    row!(
+        "host.exited_137",
+        "none",
+        Killed,
+        Unknown,
+        ["exited with code 137"],
+        "exited with code 137",
+        "killed with signal 9; without a limit or an out-of-memory event beside it this may have other reasons"
+    ),
+    row!(
+        "host.exit_137_status",
+        "none",
+        Killed,
+        Unknown,
+        ["exit status 137"],
+        "exit status 137",
+        "killed with signal 9"
+    ),
+    row!(
+        "host.exit_9",
+        "none",
+        Killed,
+        Unknown,
+        ["(exitcode: -9)", "(exit code: -9)"],
+        "(exitcode: -9)",
+        "a rank was killed with signal 9, most likely by the kernel for host memory"
+    ),
+    row!(
+        "host.exit_9_cause",
+        "pytorch",
+        Killed,
+        Unknown,
+        ["exitcode  : -9"],
+        "exitcode : -9 (pid",
+        "a rank was killed with signal 9, most likely by the kernel for host memory"
+    ),
+    row!(
+        "host.signal_9",
+        "pytorch",
+        Killed,
+        Unknown,
+        ["Signal 9 (SIGKILL) received"],
+        "Signal 9 (SIGKILL) received by PID",
+        "a rank was killed with signal 9, most likely by the kernel for host memory"
+    ),
+    row!(
+        "host.deepspeed",
+        "deepspeed",
+        Killed,
+        Unknown,
+        ["exits with return code = -9"],
+        "exits with return code = -9",
+        "a rank was killed with signal 9, most likely by the kernel for host memory"
+    ),
+    row!(
+        "host.return_9",
+        "none",
+        Killed,
+        Unknown,
+        ["died with"],
+        "died with … SIGKILL: 9",
+        "killed with signal 9"
+    ),
+    row!(
+        "host.loader_killed",
+        "pytorch",
+        Host,
+        Unknown,
+        ["DataLoader worker"],
+        "DataLoader worker (pid <x:int>) is killed by signal: Killed",
+        "a worker that loads data was killed, by the kernel for host memory"
+    ),
+    row!(
+        "host.loader_bus",
+        "pytorch",
+        Host,
+        Unknown,
+        ["is killed by signal: Bus error"],
+        "is killed by signal: Bus error",
+        "the shared memory of the container is full"
+    ),
+    row!(
+        "host.loader_shm",
+        "pytorch",
+        Host,
+        Unknown,
+        ["bus error encountered in worker", "out of shared memory"],
+        "Unexpected bus error encountered in worker",
+        "the shared memory of the container is full"
+    ),
+    row!(
+        "host.loader_exit",
+        "pytorch",
+        Killed,
+        Unknown,
+        ["exited unexpectedly"],
+        "DataLoader worker (pid(s) … exited unexpectedly",
+        "a worker that loads data died"
+    ),
+    row!(
+        "host.shm_full",
+        "pytorch",
+        Host,
+        Unknown,
+        ["unable to write to file", "torch_shm_manager", "/dev/shm"],
+        "unable to write to file",
+        "the shared memory of the container is full"
+    ),
+    row!(
+        "host.torch_cpu",
+        "pytorch",
+        Host,
+        Unknown,
+        ["DefaultCPUAllocator"],
+        "DefaultCPUAllocator: ⟦can't allocate memory⟧⟦not enough memory⟧: you tried to allocate <hostreq:int> bytes",
+        "PyTorch could not get host memory"
+    ),
+    row!(
+        "host.numpy",
+        "python",
+        Host,
+        Unknown,
+        ["for an array with shape"],
+        "Unable to allocate <hostreq:size> for an array with shape",
+        "NumPy could not get host memory"
+    ),
+    row!(
+        "host.numpy_error",
+        "python",
+        Host,
+        Unknown,
+        ["ArrayMemoryError"],
+        "ArrayMemoryError: Unable to allocate <hostreq:size>",
+        "NumPy could not get host memory"
+    ),
+    row!(
+        "host.memory_error",
+        "python",
+        Host,
+        Unknown,
+        ["MemoryError"],
+        "MemoryError",
+        "Python could not get host memory"
+    ),
+    row!(
+        "host.bad_alloc",
+        "c++",
+        Host,
+        Unknown,
+        ["std::bad_alloc"],
+        "std::bad_alloc",
+        "a C++ program could not get host memory"
+    ),
+    row!(
+        "host.errno_12",
+        "python",
+        Host,
+        Unknown,
+        ["Cannot allocate memory"],
+        "Cannot allocate memory",
+        "the kernel gave no host memory"
+    ),
+    row!(
+        "host.paging_file",
+        "windows",
+        Host,
+        Unknown,
+        ["paging file is too small", "WinError 1455", "os error 1455"],
+        "paging file is too small",
+        "the Windows paging file is too small for what was reserved"
+    ),
+    row!(
+        "host.winerror",
+        "windows",
+        Host,
+        Unknown,
+        ["WinError 1455"],
+        "[WinError 1455]",
+        "the Windows paging file is too small for what was reserved"
+    ),
+    row!(
+        "host.oserror",
+        "windows",
+        Host,
+        Unknown,
+        ["os error 1455"],
+        "os error 1455",
+        "the Windows paging file is too small for what was reserved"
+    ),
+    row!(
+        "host.pinned",
+        "any",
+        Host,
+        Unknown,
+        ["cudaHostAlloc", "cudaMallocHost"],
+        "cudaHostAlloc … out of memory",
+        "pinned host memory was not given"
+    ),
+    row!(
+        "host.memlock",
+        "any",
+        Host,
+        Unknown,
+        ["RLIMIT_MEMLOCK", "max locked memory"],
+        "RLIMIT_MEMLOCK",
+        "the limit of locked host memory was reached"
+    ),
+    row!(
+        "host.vulkan",
+        "any",
+        Host,
+        Unknown,
+        ["VK_ERROR_OUT_OF_HOST_MEMORY"],
+        "VK_ERROR_OUT_OF_HOST_MEMORY",
+        "Vulkan could not get host memory"
+    ),
+    row!(
+        "host.hashcat",
+        "hashcat",
+        Host,
+        Unknown,
+        ["Not enough free host memory"],
+        "Not enough free host memory",
+        "Hashcat could not get host memory"
+    ),
+    row!(
+        "host.rmm",
+        "rapids-rmm",
+        Host,
+        Unknown,
+        ["of memory: std::bad_alloc"],
+        "of memory: std::bad_alloc",
+        "RMM could not get host memory"
+    ),
+    row!(
+        "host.java",
+        "java",
+        Host,
+        Unknown,
+        ["Java heap space"],
+        "OutOfMemoryError: Java heap space",
+        "the heap of a Java program is full"
+    ),
+    row!(
+        "host.node",
+        "node",
+        Host,
+        Unknown,
+        ["JavaScript heap out of memory"],
+        "JavaScript heap out of memory",
+        "the heap of a JavaScript program is full"
+    ),
+];
+
+/// A shell's report of a kill: the word stands alone, or after a job's number.
+pub(in crate::oom) static SHELL_KILLED: Signature = row!(
+    "host.shell_killed",
+    "none",
+    Killed,
+    Unknown,
+    ["Killed"],
+    "Killed",
+    "killed with signal 9; without a limit or an out-of-memory event beside it this may have other reasons"
+);

@@ -1,0 +1,142 @@
+//! Where in a file which moment is.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::record::span::{SPAN_BYTES, Span};
+use crate::record::{Header, ReadError, Reader};
+
+/// Entries that an index keeps. Every 64 ticks make one, so that this is two years at one second.
+const MAX_ENTRIES: usize = 1 << 20;
+/// How far into a file the first signpost is looked for: behind the header.
+const SEARCH: u64 = 256 << 10;
+
+/// A frame with ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// Where its signpost begins, in bytes from the start of the file.
+    pub offset: u64,
+    /// What it holds.
+    pub span: Span,
+}
+
+/// The frames of a file, found by hopping from signpost to signpost. Empty for a plain file and
+/// for one that another tool has compressed anew: such a file is only read from its start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Index {
+    entries: Vec<Entry>,
+}
+
+impl Index {
+    /// Reads 32 bytes a frame. Stops at damage: what lies behind is still read in order.
+    pub fn scan(file: &mut (impl Read + Seek)) -> std::io::Result<Self> {
+        let mut entries = Vec::new();
+        let mut at = first_signpost(file)?;
+        while let Some(offset) = at.take() {
+            file.seek(SeekFrom::Start(offset))?;
+            let mut post = [0; SPAN_BYTES];
+            if read_up_to(file, &mut post)? < SPAN_BYTES || entries.len() >= MAX_ENTRIES {
+                break;
+            }
+            if let Some(span) = Span::decode(&post) {
+                entries.push(Entry { offset, span });
+                at = offset.checked_add(SPAN_BYTES as u64 + u64::from(span.frame_bytes));
+            }
+        }
+        Ok(Self { entries })
+    }
+
+    /// Its frames, in the order of the file.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The first and the last moment, in milliseconds since boot.
+    pub fn covers(&self) -> Option<(u64, u64)> {
+        let first = self.entries.first()?.span.from_boot_ms;
+        Some((first, self.entries.last()?.span.to_boot_ms))
+    }
+
+    /// Where to read from, so that the state at `boot_ms` is known: one frame before the one that
+    /// holds it, since GPU facts and host facts come at different moments.
+    pub fn offset_before(&self, boot_ms: u64) -> Option<u64> {
+        let behind = self.entries.partition_point(|entry| entry.span.from_boot_ms <= boot_ms);
+        Some(self.entries.get(behind.saturating_sub(2))?.offset)
+    }
+}
+
+fn first_signpost(file: &mut (impl Read + Seek)) -> std::io::Result<Option<u64>> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut head = Vec::new();
+    file.take(SEARCH).read_to_end(&mut head)?;
+    let found = head.windows(SPAN_BYTES).position(|bytes| Span::decode(bytes).is_some());
+    Ok(found.map(|at| at as u64))
+}
+
+fn read_up_to(file: &mut impl Read, into: &mut [u8]) -> std::io::Result<usize> {
+    let mut read = Vec::with_capacity(into.len());
+    file.take(into.len() as u64).read_to_end(&mut read)?;
+    for (to, from) in into.iter_mut().zip(&read) {
+        *to = *from;
+    }
+    Ok(read.len())
+}
+
+/// A recording in a file.
+#[derive(Debug)]
+pub struct Recording {
+    file: Arc<File>,
+    header: Option<Header>,
+    index: Index,
+}
+
+impl Recording {
+    /// Opens a file, reads its header and its index.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let file = Arc::new(File::open(path)?);
+        let at = |offset| BufReader::new(ReadAt { file: Arc::clone(&file), offset });
+        let header = Reader::new(at(0))?.header().cloned();
+        let index = Index::scan(&mut &*file)?;
+        Ok(Self { file, header, index })
+    }
+
+    /// What it says of itself; `None` where that is damaged.
+    pub const fn header(&self) -> Option<&Header> {
+        self.header.as_ref()
+    }
+
+    /// Where its moments are.
+    pub const fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Its ticks from shortly before `boot_ms` on (milliseconds since boot), or all of them.
+    /// Readers of one recording do not disturb each other.
+    pub fn ticks(&self, boot_ms: Option<u64>) -> Result<Reader<impl Read + use<>>, ReadError> {
+        let offset = boot_ms.and_then(|at| self.index.offset_before(at));
+        let file = Arc::clone(&self.file);
+        let input = BufReader::new(ReadAt { file, offset: offset.unwrap_or(0) });
+        match offset {
+            Some(_) => Ok(Reader::resumed(input, self.header.clone())),
+            None => Reader::new(input),
+        }
+    }
+}
+
+/// Reads a shared file from a place of its own.
+#[derive(Debug)]
+struct ReadAt {
+    file: Arc<File>,
+    offset: u64,
+}
+
+impl Read for ReadAt {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.file.read_at(into, self.offset)?;
+        self.offset += read as u64;
+        Ok(read)
+    }
+}

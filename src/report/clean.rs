@@ -1,0 +1,89 @@
+//! Text from outside, made fit for a terminal and for a shell's `jq -r`.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The text with every character that a terminal would obey or hide replaced by a visible one.
+pub(super) fn clean(text: &str) -> String {
+    text.chars().map(|c| if is_harmless(c) { c } else { '\u{fffd}' }).collect()
+}
+
+/// [`clean`], and `?` for what is not ASCII where that is asked for.
+pub(super) fn clean_for(text: &str, ascii: bool) -> String {
+    let clean = clean(text);
+    if !ascii || clean.is_ascii() {
+        return clean;
+    }
+    clean.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect()
+}
+
+/// Controls, and what changes the direction of text, hides, or joins characters across a cut.
+fn is_harmless(c: char) -> bool {
+    !c.is_control()
+        && !matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}')
+        && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        && !matches!(c, '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Columns of a clean text.
+pub(super) fn width(clean: &str) -> usize {
+    clean.width()
+}
+
+/// A clean text in no more than `columns`, with a mark where it is cut.
+pub(super) fn fit(clean: &str, columns: usize, ascii: bool) -> String {
+    if width(clean) <= columns {
+        return clean.to_owned();
+    }
+    let mark = if ascii { "~" } else { "…" };
+    let room = columns.saturating_sub(1);
+    let (mut out, mut used) = (String::new(), 0);
+    for c in clean.chars() {
+        used += c.width().unwrap_or(0);
+        if used > room {
+            break;
+        }
+        out.push(c);
+    }
+    if columns > 0 {
+        out.push_str(mark);
+    }
+    out
+}
+
+/// Words in lines of no more than `columns`; a longer word has a line of its own.
+pub(super) fn wrap(clean: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in clean.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_gets_through() {
+        assert_eq!(clean("a\u{1b}[2Jb\n\u{9b}c\u{202e}d\t"), "a�[2Jb��c�d�");
+        assert_eq!(clean_for("für", true), "f?r");
+        assert_eq!(fit("日本語テキスト", 6, false), "日本…");
+        assert_eq!(fit("python train.py", 8, true), "python ~");
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_fit_text_is_never_too_wide(text in any::<String>(), columns in 0_usize..40) {
+            let text = fit(&clean(&text), columns, false);
+            prop_assert!(width(&text) <= columns);
+        }
+    }
+}

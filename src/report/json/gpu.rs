@@ -1,0 +1,242 @@
+//! The part about GPUs.
+
+use serde::Serialize;
+
+use crate::analyze::{Cause, Counts, GpuView, Ledger};
+use crate::report::clean::clean;
+use crate::report::json::{FreshnessJson, GrowthJson, bytes, freshness, growth, percent};
+use crate::sample::{Memory, MemoryApi, Reading, Why};
+
+/// One GPU or MIG instance.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Gpu {
+    /// The driver's number, as `nvidia-smi` has it. A MIG instance has its GPU's.
+    pub index: u32,
+    /// `GPU-…` or `MIG-…`: what stays the same over reboots.
+    pub uuid: String,
+    /// The product.
+    pub name: Reading<String>,
+    /// For a MIG instance, of what; `null` for a whole GPU.
+    pub mig: Option<MigJson>,
+    /// The N of `/dev/nvidiaN`.
+    pub minor: Reading<u32>,
+    /// On the PCI bus.
+    pub pci_bus_id: Reading<String>,
+    /// How current.
+    pub freshness: FreshnessJson,
+    /// Memory as the driver tells it.
+    pub memory: MemoryJson,
+    /// Where every byte is.
+    pub ledger: LedgerJson,
+    /// Likely causes of unaccounted memory, the likeliest first.
+    pub unaccounted_causes: Vec<CauseJson>,
+    /// Holders, and what could be freed.
+    pub counts: CountsJson,
+    /// How used memory moves.
+    pub growth: GrowthJson,
+    /// Processes in the driver's lists.
+    pub listed_processes: Reading<usize>,
+    /// How busy.
+    pub utilization: UtilizationJson,
+    /// Of the chip.
+    pub temperature_celsius: Reading<i32>,
+    /// Drawn now.
+    pub power_milliwatts: Reading<u64>,
+    /// The limit in force.
+    pub power_limit_milliwatts: Reading<u64>,
+    /// Of the multiprocessors.
+    pub sm_clock_megahertz: Reading<u32>,
+    /// Of the memory.
+    pub memory_clock_megahertz: Reading<u32>,
+    /// Why clocks are held down: the driver's bits, `nvmlClocksThrottleReasons`.
+    pub throttle_bits: Reading<u64>,
+    /// 0 is the fastest.
+    pub performance_state: Reading<u32>,
+    /// Traffic on the bus.
+    pub pcie: PcieJson,
+    /// In per cent of the fan's range.
+    pub fan_percent: Reading<f64>,
+    /// Whether MIG mode is on.
+    pub mig_enabled: Reading<bool>,
+    /// Whether the driver stays loaded without a client.
+    pub persistence: Reading<bool>,
+}
+
+/// Of what a MIG instance is a slice.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MigJson {
+    /// The GPU.
+    pub parent_uuid: String,
+    /// GPU instance id.
+    pub gpu_instance: Reading<u32>,
+    /// Compute instance id.
+    pub compute_instance: Reading<u32>,
+}
+
+/// Memory as the driver tells it: `total = used + reserved + free`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MemoryJson {
+    /// All of it.
+    pub total_bytes: Reading<u64>,
+    /// Held; without `reserved_bytes` where that is known.
+    pub used_bytes: Reading<u64>,
+    /// Kept by driver and firmware. Absent before R510, which counts it as used.
+    pub reserved_bytes: Reading<u64>,
+    /// Not held.
+    pub free_bytes: Reading<u64>,
+    /// Which of the driver's calls answered: 1 or 2.
+    pub api: Reading<u32>,
+}
+
+/// Where every byte is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LedgerJson {
+    /// All of it.
+    pub total_bytes: Reading<u64>,
+    /// Used, as the driver says.
+    pub used_bytes: Reading<u64>,
+    /// Held by living processes.
+    pub processes_bytes: Reading<u64>,
+    /// Listed under dead pids, kept alive by processes that inherited the device.
+    pub survivors_bytes: Reading<u64>,
+    /// Used, and nobody's.
+    pub unaccounted_bytes: Reading<u64>,
+    /// Kept by driver and firmware.
+    pub reserved_bytes: Reading<u64>,
+    /// Not held.
+    pub free_bytes: Reading<u64>,
+    /// Listed more than once (CUDA IPC).
+    pub shared_bytes: Reading<u64>,
+    /// Of `processes_bytes`: cached by an allocator and not used, as far as that could be read.
+    pub cached_bytes: Reading<u64>,
+    /// Processes whose bytes the driver does not tell.
+    pub processes_without_bytes: Reading<u32>,
+}
+
+/// A likely cause of unaccounted memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CauseJson {
+    /// `survivors`, `hidden_holders`, `managed_memory`, `display`, `unreadable`,
+    /// `other_namespace`, `driver`.
+    pub key: &'static str,
+    /// Whom it concerns.
+    pub pids: Vec<u32>,
+    /// In words.
+    pub text: String,
+}
+
+/// Holders, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct CountsJson {
+    /// All.
+    pub holders: u32,
+    /// Those that may be ended with one key.
+    pub zombies: u32,
+    /// What that would free, as listed.
+    pub zombie_bytes: u64,
+}
+
+/// Shares of the last sample period.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UtilizationJson {
+    /// Time in which a kernel ran.
+    pub sm_percent: Reading<f64>,
+    /// Time in which memory was read or written. Not how full it is.
+    pub memory_percent: Reading<f64>,
+}
+
+/// Traffic on the bus. Slow to read, so mostly `not_asked`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PcieJson {
+    /// To the GPU.
+    pub rx_bytes_per_second: Reading<u64>,
+    /// From the GPU.
+    pub tx_bytes_per_second: Reading<u64>,
+}
+
+pub(super) fn gpu(view: &GpuView) -> Gpu {
+    let sample = &view.sample;
+    let text = |reading: &Reading<String>| reading.as_ref().map(|text| clean(text));
+    Gpu {
+        index: sample.index.0,
+        uuid: clean(&sample.uuid.0),
+        name: text(&sample.name),
+        mig: sample.mig.as_ref().map(|mig| MigJson {
+            parent_uuid: clean(&mig.parent.0),
+            gpu_instance: mig.gpu_instance,
+            compute_instance: mig.compute_instance,
+        }),
+        minor: sample.minor,
+        pci_bus_id: text(&sample.pci_bus_id),
+        freshness: freshness(&view.freshness),
+        memory: memory(sample.memory),
+        ledger: ledger(view.ledger),
+        unaccounted_causes: view.unaccounted_causes.iter().map(cause).collect(),
+        counts: counts(view.counts),
+        growth: growth(&view.growth),
+        listed_processes: sample.processes.as_ref().map(Vec::len),
+        utilization: UtilizationJson {
+            sm_percent: percent(sample.utilization.map(|both| both.sm)),
+            memory_percent: percent(sample.utilization.map(|both| both.memory)),
+        },
+        temperature_celsius: sample.temperature.map(|celsius| celsius.0),
+        power_milliwatts: sample.power.map(|power| power.0),
+        power_limit_milliwatts: sample.power_limit.map(|power| power.0),
+        sm_clock_megahertz: sample.sm_clock.map(|clock| clock.0),
+        memory_clock_megahertz: sample.memory_clock.map(|clock| clock.0),
+        throttle_bits: sample.throttle.map(|throttle| throttle.0),
+        performance_state: sample.performance_state,
+        pcie: PcieJson {
+            rx_bytes_per_second: sample.pcie.map(|pcie| pcie.rx.0),
+            tx_bytes_per_second: sample.pcie.map(|pcie| pcie.tx.0),
+        },
+        fan_percent: percent(sample.fan),
+        mig_enabled: sample.mig_enabled,
+        persistence: sample.persistence,
+    }
+}
+
+fn memory(memory: Reading<Memory>) -> MemoryJson {
+    MemoryJson {
+        total_bytes: bytes(memory.map(|memory| memory.total)),
+        used_bytes: bytes(memory.map(|memory| memory.used)),
+        reserved_bytes: bytes(memory.and_then(|memory| memory.reserved)),
+        free_bytes: bytes(memory.map(|memory| memory.free)),
+        api: memory.map(|memory| match memory.api {
+            MemoryApi::V1 => 1,
+            MemoryApi::V2 => 2,
+        }),
+    }
+}
+
+fn ledger(ledger: Reading<Ledger>) -> LedgerJson {
+    let part = |pick: fn(Ledger) -> u64| ledger.map(pick);
+    LedgerJson {
+        total_bytes: part(|ledger| ledger.total.0),
+        used_bytes: part(|ledger| ledger.used.0),
+        processes_bytes: part(|ledger| ledger.processes.0),
+        survivors_bytes: part(|ledger| ledger.survivors.0),
+        unaccounted_bytes: part(|ledger| ledger.unaccounted.0),
+        reserved_bytes: ledger.and_then(|ledger| {
+            if ledger.reserved_known {
+                Reading::Value(ledger.reserved.0)
+            } else {
+                Reading::Absent(Why::OldDriver)
+            }
+        }),
+        free_bytes: part(|ledger| ledger.free.0),
+        shared_bytes: part(|ledger| ledger.shared.0),
+        cached_bytes: part(|ledger| ledger.cached.0),
+        processes_without_bytes: ledger.map(|ledger| ledger.processes_without_bytes),
+    }
+}
+
+fn cause(cause: &Cause) -> CauseJson {
+    let pids = cause.pids.iter().map(|pid| pid.0).collect();
+    CauseJson { key: cause.key, pids, text: clean(&cause.text) }
+}
+
+const fn counts(counts: Counts) -> CountsJson {
+    let zombie_bytes = counts.zombie_bytes.0;
+    CountsJson { holders: counts.holders, zombies: counts.zombies, zombie_bytes }
+}

@@ -1,0 +1,251 @@
+//! Fix 3: what really holds the memory, and which of it nobody wants.
+
+use std::collections::BTreeMap;
+
+use super::{Finding, Fix, Outcome, Provenance, Rule, Saving, Severity};
+use crate::analyze::{Class, ExpectedBytes, GpuView, Holder, View, Weight, freed_by};
+use crate::ids::{GpuIndex, Pid, ProcId};
+use crate::sample::Reading;
+use crate::units::{Bytes, age};
+
+/// Idle holders of less are not worth a line.
+const WORTH_ASKING: Bytes = Bytes::gib(1);
+/// Pids in a headline; more are counted.
+const NAMED: usize = 4;
+
+/// The rule.
+pub struct Leftovers;
+
+const KEY: &str = "leftovers";
+
+impl Rule for Leftovers {
+    fn key(&self) -> &'static str {
+        KEY
+    }
+
+    fn number(&self) -> u8 {
+        3
+    }
+
+    fn check(&self, view: &View) -> Outcome {
+        if view.gpus.is_empty() {
+            return Outcome::NotYet("the driver has not answered yet".to_owned());
+        }
+        if view.procs_age_ms.is_none() {
+            return Outcome::NotYet("the processes have not been looked at yet".to_owned());
+        }
+        if view.gpus.iter().all(|gpu| gpu.sample.processes.value().is_none()) {
+            return Outcome::CannotTell("the driver lists no processes here".to_owned());
+        }
+        let mut findings = zombies(view);
+        findings.extend(view.holders.iter().filter_map(keeper_unknown));
+        findings.extend(view.holders.iter().filter_map(stuck));
+        findings.extend(view.gpus.iter().filter_map(unaccounted));
+        findings.extend(view.holders.iter().filter_map(idle));
+        if !findings.is_empty() {
+            return Outcome::Hit(findings);
+        }
+        let orphan = view.holders.iter().find(|h| h.verdict.class == Class::Orphan);
+        orphan.map_or(Outcome::Clear, |orphan| {
+            let pid = orphan.pid;
+            Outcome::NotYet(format!("{pid} has lost its launcher and may still be at work"))
+        })
+    }
+}
+
+fn finding(severity: Severity, gpu: GpuIndex, pid: Option<Pid>, headline: String) -> Finding {
+    Finding {
+        rule: KEY,
+        fix_number: 3,
+        severity,
+        gpu: Some(gpu),
+        pid,
+        headline,
+        evidence: Vec::new(),
+        fixes: Vec::new(),
+    }
+}
+
+fn name(holder: &Holder) -> &str {
+    holder.process.as_ref().map_or("", |process| process.comm.as_str())
+}
+
+/// The facts that speak for it, each once.
+fn facts(holders: &[&Holder]) -> Vec<String> {
+    let mut facts: Vec<String> = Vec::new();
+    let evidence = holders.iter().flat_map(|holder| &holder.verdict.evidence);
+    for fact in evidence.filter(|fact| fact.weight == Weight::For) {
+        if !facts.contains(&fact.text) {
+            facts.push(fact.text.clone());
+        }
+    }
+    facts
+}
+
+/// Zombies of one owner and process group are one leftover.
+fn zombies(view: &View) -> Vec<Finding> {
+    let mut groups: BTreeMap<(Option<u32>, Pid), Vec<&Holder>> = BTreeMap::new();
+    for holder in view.holders.iter().filter(|holder| holder.verdict.zombie) {
+        let Some(process) = &holder.process else { continue };
+        groups.entry((process.uid.get(), process.group)).or_default().push(holder);
+    }
+    groups.values().filter_map(|holders| leftover(view, holders)).collect()
+}
+
+fn leftover(view: &View, holders: &[&Holder]) -> Option<Finding> {
+    let mut ids: Vec<ProcId> = holders.iter().filter_map(|holder| holder.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let first = holders.first()?;
+    let expected = freed_by(view, &ids);
+    let bytes: Bytes = expected.iter().map(|part| part.bytes).sum();
+    let subject = match ids.len() {
+        1 => "zombie holds".to_owned(),
+        count => format!("{count} zombies hold"),
+    };
+    let user = first.process.as_ref().and_then(|process| process.user.value());
+    let headline = format!(
+        "{subject} {bytes} on GPU {}: {}, pid {}{}",
+        gpus(&expected, holders),
+        name(first),
+        pids(&ids),
+        user.map_or_else(String::new, |user| format!(", user {user}"))
+    );
+    let mut found = finding(Severity::Warning, first.index, Some(first.pid), headline);
+    found.evidence = facts(holders);
+    found.fixes.push(end(view, first, &ids, bytes));
+    Some(found)
+}
+
+fn end(view: &View, first: &Holder, ids: &[ProcId], bytes: Bytes) -> Fix {
+    let uid = first.process.as_ref().and_then(|process| process.uid.get());
+    let euid = view.host.as_ref().map(|host| host.euid);
+    let theirs = matches!((uid, euid), (Some(uid), Some(euid)) if euid != 0 && uid != euid);
+    let targets: Vec<_> = ids.iter().map(|id| id.pid.to_string()).collect();
+    let sudo = if theirs { "sudo " } else { "" };
+    Fix {
+        title: "end it".to_owned(),
+        saves: (bytes > Bytes::ZERO).then_some(Saving {
+            bytes,
+            low: bytes,
+            high: bytes,
+            provenance: Provenance::Measured,
+        }),
+        line: Some(format!("{sudo}vramlens kill {}", targets.join(" "))),
+        cost: "what it has not saved is lost".to_owned(),
+        ends: if theirs { Vec::new() } else { ids.to_vec() },
+    }
+}
+
+/// The GPUs on which memory comes back, else those of the rows.
+fn gpus(expected: &[ExpectedBytes], holders: &[&Holder]) -> String {
+    let mut all: Vec<_> = expected.iter().map(|part| part.index).collect();
+    if all.is_empty() {
+        all = holders.iter().map(|holder| holder.index).collect();
+    }
+    all.sort_unstable();
+    all.dedup();
+    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn pids(ids: &[ProcId]) -> String {
+    let shown: Vec<_> = ids.iter().take(NAMED).map(|id| id.pid.to_string()).collect();
+    match ids.len().saturating_sub(NAMED) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// A dead process whose memory somebody keeps who was not found.
+fn keeper_unknown(holder: &Holder) -> Option<Finding> {
+    let dead = matches!(holder.verdict.class, Class::Ghost | Class::Reused);
+    if !dead || !holder.survivors.is_empty() {
+        return None;
+    }
+    let bytes = holder.bytes.get()?;
+    let headline = format!(
+        "{bytes} on GPU {} are listed under {}, which is dead, and who keeps them was not found",
+        holder.index, holder.pid
+    );
+    let mut found = finding(Severity::Warning, holder.index, Some(holder.pid), headline);
+    found.evidence = holder.verdict.evidence.iter().map(|fact| fact.text.clone()).collect();
+    let unseen = holder.verdict.evidence.iter().any(|fact| fact.key == "keeper_unseen");
+    found.fixes.push(Fix {
+        title: if unseen { "look again with all rights" } else { "look again in a minute" }
+            .to_owned(),
+        saves: None,
+        line: Some(if unseen { "sudo vramlens triage" } else { "vramlens triage" }.to_owned()),
+        cost: "nothing".to_owned(),
+        ends: Vec::new(),
+    });
+    Some(found)
+}
+
+/// A holder that no signal ends.
+fn stuck(holder: &Holder) -> Option<Finding> {
+    if !matches!(holder.verdict.class, Class::Stuck | Class::Unkillable) {
+        return None;
+    }
+    let held = holder.bytes.get().map_or_else(String::new, |bytes| format!(" and holds {bytes}"));
+    let headline =
+        format!("{} {} cannot end{held} on GPU {}", holder.pid, name(holder), holder.index);
+    let mut found = finding(Severity::Critical, holder.index, Some(holder.pid), headline);
+    let (cures, facts): (Vec<_>, Vec<_>) =
+        holder.verdict.evidence.iter().partition(|fact| fact.key == "cure");
+    found.evidence = facts.iter().map(|fact| fact.text.clone()).collect();
+    found.fixes.extend(cures.iter().map(|cure| Fix {
+        title: cure.text.clone(),
+        saves: None,
+        line: None,
+        cost: "see there".to_owned(),
+        ends: Vec::new(),
+    }));
+    Some(found)
+}
+
+/// Memory that is used and nobody's.
+fn unaccounted(gpu: &GpuView) -> Option<Finding> {
+    let likely = gpu.unaccounted_causes.first()?;
+    let Reading::Value(ledger) = &gpu.ledger else { return None };
+    let index = gpu.sample.index;
+    let headline = format!(
+        "{} on GPU {index} are used and no process is listed with them: likely {}",
+        ledger.unaccounted, likely.text
+    );
+    let mut found = finding(Severity::Notice, index, likely.pids.first().copied(), headline);
+    let others = gpu.unaccounted_causes.iter().skip(1);
+    found.evidence = others.map(|cause| format!("else: {}", cause.text)).collect();
+    Some(found)
+}
+
+/// What would come back if its owner agreed.
+fn idle(holder: &Holder) -> Option<Finding> {
+    let idle = matches!(holder.verdict.class, Class::Idle | Class::IdleServer | Class::Suspended);
+    let bytes = holder.bytes.get().filter(|bytes| idle && *bytes >= WORTH_ASKING)?;
+    let since = holder.verdict.since_ms.map_or_else(String::new, |ms| format!(" for {}", age(ms)));
+    let state = match holder.verdict.class {
+        Class::Suspended => "stopped",
+        Class::IdleServer => "a server without work",
+        _ => "idle",
+    };
+    let headline = format!(
+        "{} {} is {state}{since} and holds {bytes} on GPU {}",
+        holder.pid,
+        name(holder),
+        holder.index
+    );
+    let mut found = finding(Severity::Notice, holder.index, Some(holder.pid), headline);
+    found.evidence = holder.verdict.evidence.iter().map(|fact| fact.text.clone()).collect();
+    let line = match &holder.verdict.manager {
+        Some(manager) => manager.command.clone(),
+        None => format!("vramlens kill {}", holder.pid),
+    };
+    found.fixes.push(Fix {
+        title: "ask its owner, then end it".to_owned(),
+        saves: Some(Saving { bytes, low: bytes, high: bytes, provenance: Provenance::Measured }),
+        line: Some(line),
+        cost: "somebody may still want it".to_owned(),
+        ends: Vec::new(),
+    });
+    Some(found)
+}

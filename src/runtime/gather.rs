@@ -1,0 +1,98 @@
+//! A few looks for the commands that print once and end: with a deadline, and never more than that.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{Instant, timeout_at};
+
+use crate::history::History;
+use crate::ids::Pid;
+use crate::runtime::inspector::{Inspector, Listed};
+use crate::runtime::sampler::{Sampled, Sampler};
+use crate::sample::Tick;
+use crate::source::{InFlight, SourceError};
+use crate::units::Bytes;
+
+/// What a command wants to know.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// How many looks.
+    pub looks: u32,
+    /// How long the driver may take in all.
+    pub deadline: Duration,
+}
+
+/// What was found out.
+pub struct Gathered {
+    /// All that arrived.
+    pub history: History,
+    /// The last GPU and process ticks, oldest first.
+    pub ticks: Vec<Tick>,
+    /// Why the driver could not be asked.
+    pub failure: Option<SourceError>,
+    /// The call that hangs, where the deadline passed.
+    pub stalled: Option<Stall>,
+}
+
+/// A driver that did not answer in time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stall {
+    /// The call, where one was under way.
+    pub call: Option<InFlight>,
+    /// How long it was waited for, in milliseconds.
+    pub waited_ms: u64,
+}
+
+/// Looks `plan.looks` times. Where the driver fails or hangs, the processes are looked at all the
+/// same: who has the devices open says a lot.
+pub async fn gather(
+    plan: Plan,
+    sampler: &Sampler,
+    samples: &mut Receiver<Sampled>,
+    inspector: &Inspector,
+    facts: &mut Receiver<Tick>,
+) -> Gathered {
+    let mut out =
+        Gathered { history: History::new(), ticks: Vec::new(), failure: None, stalled: None };
+    let began = Instant::now();
+    let mut end = began + plan.deadline;
+    for _ in 0..plan.looks {
+        let mut listed = Vec::new();
+        match timeout_at(end, samples.recv()).await {
+            Ok(Some(Sampled::Tick(tick))) => {
+                listed = listed_pids(&tick);
+                out.history.push(&tick);
+                out.ticks.push(*tick);
+                // The next look is due an interval later, and has as long again.
+                end = Instant::now() + plan.deadline;
+            }
+            Ok(Some(Sampled::Failed(error))) => out.failure = Some(error),
+            Ok(Some(Sampled::End) | None) => break,
+            Err(_elapsed) => {
+                let waited_ms = began.elapsed().as_millis() as u64;
+                out.stalled = Some(Stall { call: sampler.progress.current(), waited_ms });
+            }
+        }
+        inspector.ask(listed);
+        if let Ok(Some(tick)) = timeout_at(Instant::now() + plan.deadline, facts.recv()).await {
+            out.history.push(&tick);
+            out.ticks.push(tick);
+        }
+        if out.failure.is_some() || out.stalled.is_some() {
+            break;
+        }
+    }
+    out
+}
+
+/// Every process that the driver lists on any GPU, by pid, once.
+pub fn listed_pids(tick: &Tick) -> Vec<Listed> {
+    let Tick::Gpus(tick) = tick else { return Vec::new() };
+    let mut held = BTreeMap::<Pid, Option<Bytes>>::new();
+    for process in tick.gpus.iter().filter_map(|gpu| gpu.processes.value()).flatten() {
+        let vram = held.entry(process.pid).or_insert(Some(Bytes::ZERO));
+        *vram = vram.zip(process.used.get()).map(|(sum, more)| sum + more);
+    }
+    held.into_iter().map(|(pid, vram)| Listed { pid, vram }).collect()
+}

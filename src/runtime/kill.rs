@@ -1,0 +1,156 @@
+//! Ending processes: the plan as a dialog, the order on a thread of its own, the proof from what
+//! the driver says afterwards.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::{Receiver, channel};
+
+use crate::analyze::{KillPlan, KillProof, View, kill_proof};
+use crate::host::KillContext;
+use crate::host::signals::execute;
+use crate::ids::GpuIndex;
+use crate::runtime::{clock, probing};
+use crate::sample::{KillEvent, KillPreset, KillStep, Reading};
+use crate::ui::kill::{Dialog, DialogRow, Phase, Proof, Typed};
+
+/// How long memory may take to come back. 120 GiB were back after 0.2 s; unmapping pinned host
+/// memory takes longer.
+pub const SETTLES: Duration = Duration::from_secs(10);
+/// Between two looks while memory is waited for.
+pub const POLL: Duration = Duration::from_millis(200);
+
+/// An order that is being carried out.
+pub struct Killing {
+    plan: KillPlan,
+    before: View,
+    events: Receiver<KillEvent>,
+    cancel: Arc<AtomicBool>,
+    finished: Option<Instant>,
+}
+
+impl Killing {
+    /// Begins to carry out a plan that the user has confirmed.
+    ///
+    /// # Errors
+    /// Where no thread is to be had.
+    pub fn begin(plan: KillPlan, before: View) -> io::Result<Self> {
+        let (to, events) = channel(1024);
+        let cancel = Arc::new(AtomicBool::new(false));
+        let (order, stop) = (plan.order.clone(), Arc::clone(&cancel));
+        std::thread::Builder::new().name("kill".to_owned()).spawn(move || {
+            let context = KillContext::new(&probing::stand_ins());
+            let mut tell = |event| drop(to.blocking_send(event));
+            execute(&order, &context, &clock::now, &mut tell, &stop);
+        })?;
+        Ok(Self { plan, before, events, cancel, finished: None })
+    }
+
+    /// What happens next; for ever pending after the end.
+    pub async fn next(&mut self) -> Option<KillEvent> {
+        if self.finished.is_some() {
+            return std::future::pending().await;
+        }
+        let event = self.events.recv().await;
+        if event.as_ref().is_none_or(|event| event.what == KillStep::Finished) {
+            self.finished = Some(Instant::now());
+        }
+        event
+    }
+
+    /// Sends no further signal.
+    pub fn cancel(&self) {
+        self.cancel.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether every signal has been sent and waited for.
+    pub const fn has_finished(&self) -> bool {
+        self.finished.is_some()
+    }
+
+    /// What came back, once all of it has, or as much as will.
+    pub fn proof(&self, after: &View) -> Option<KillProof> {
+        let proof = kill_proof(&self.before, after, &self.plan);
+        let settled = self.finished.is_some_and(|at| at.elapsed() >= SETTLES);
+        (proof.complete() || settled).then_some(proof)
+    }
+}
+
+/// The proof as the dialog shows it.
+pub fn shown(proof: &KillProof) -> Proof {
+    let remaining = proof.remaining.iter().flat_map(|left| {
+        let bytes = left.bytes.map(|bytes| format!(" {bytes}:")).unwrap_or_default();
+        let why = format!("{}{bytes} {}", left.pid, left.reason);
+        [Some(why), left.command.clone()]
+    });
+    Proof {
+        sentence: proof.sentence.clone(),
+        complete: proof.complete(),
+        remaining: remaining.flatten().collect(),
+    }
+}
+
+/// A plan as the dialog asks about it.
+pub fn dialog(plan: &KillPlan) -> Dialog {
+    Dialog {
+        title: title(plan),
+        rows: plan.rows.iter().map(row).collect(),
+        refused: plan.refused.iter().map(refused).collect(),
+        note: note(plan.order.preset).to_owned(),
+        order: plan.order.clone(),
+        typed: plan
+            .needs_typed_confirmation
+            .then(|| Typed { word: CONFIRMATION.to_owned(), entered: String::new() }),
+        phase: Phase::Asking,
+    }
+}
+
+/// What has to be typed before something is ended that others may need.
+pub const CONFIRMATION: &str = "end it";
+
+/// `End 2 processes, 44.2 GiB on GPU 0,1`.
+pub fn title(plan: &KillPlan) -> String {
+    let count = match plan.rows.len() {
+        0 => return "Nothing to end".to_owned(),
+        1 => "1 process".to_owned(),
+        n => format!("{n} processes"),
+    };
+    let gpus: Vec<GpuIndex> = plan.expected.iter().map(|part| part.index).collect();
+    if gpus.is_empty() {
+        return format!("End {count}");
+    }
+    let list: Vec<String> = gpus.iter().map(ToString::to_string).collect();
+    format!("End {count}, {} on GPU {}", plan.expected_total(), list.join(","))
+}
+
+fn row(row: &crate::analyze::PlanRow) -> DialogRow {
+    DialogRow {
+        id: Some(row.id),
+        pid: row.id.pid.0,
+        user: match &row.user {
+            Reading::Value(name) => name.clone(),
+            Reading::Absent(_) => "?".to_owned(),
+        },
+        command: row.comm.clone(),
+        bytes: if row.bytes.is_empty() { "-".to_owned() } else { row.total().to_string() },
+        note: row.reason.clone(),
+    }
+}
+
+/// One line on somebody who is left alone: why, and what to type instead.
+pub fn refused(refusal: &crate::analyze::Refusal) -> String {
+    let command = refusal.command.as_ref().map(|line| format!(": {line}")).unwrap_or_default();
+    format!("{} {}: {}{command}", refusal.pid, refusal.comm, refusal.reason)
+}
+
+/// What will be sent.
+pub const fn note(preset: KillPreset) -> &'static str {
+    match preset {
+        KillPreset::Gentle => "INT, TERM after 15 s; no KILL: it may be saving.",
+        KillPreset::Zombie => "TERM, then KILL after 5 s.",
+        KillPreset::Now => "KILL at once.",
+        KillPreset::Signal(_) => "One signal, once.",
+    }
+}

@@ -1,0 +1,302 @@
+//! What the loop owns: the history, the view made of it, the state of the screen, and where ticks
+//! come from.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+use crate::analyze::{Moment, View};
+use crate::history::History;
+use crate::ids::Stamp;
+use crate::record;
+use crate::rules::{self, Finding};
+use crate::runtime::inspector::Inspector;
+use crate::runtime::kill::Killing;
+use crate::runtime::options::{Options, absent, blank, driver, probe};
+use crate::runtime::sampler::{Sampled, Sampler};
+use crate::runtime::{clock, gather, player};
+use crate::sample::{Reading, Tick};
+use crate::source::replay::Pace;
+use crate::source::{Progress, SourceError};
+use crate::ui::{self, App, Position};
+
+/// Where ticks come from.
+#[derive(Debug, Clone)]
+pub enum From {
+    /// The driver.
+    Driver,
+    /// The recording that is built in; it begins again at its end.
+    Demo,
+    /// A recording, this many times as fast.
+    File(PathBuf, f64),
+}
+
+impl From {
+    /// What the banner says of a recording. Hostile text.
+    pub fn title(&self) -> Option<String> {
+        match self {
+            Self::Driver => None,
+            Self::Demo => Some("recording of an NVIDIA H200, built in".to_owned()),
+            Self::File(path, _) => Some(path.display().to_string()),
+        }
+    }
+}
+
+/// Something that another thread found out.
+#[derive(Debug)]
+pub enum Answer {
+    /// Why there is no GPU.
+    NoGpu(crate::sample::Absence),
+    /// Something to say.
+    Message(ui::Message),
+}
+
+/// The open source.
+enum Feed {
+    Driver { sampler: Sampler, inspector: Inspector },
+    Recording,
+}
+
+/// The state of a session.
+pub struct Live {
+    /// What the user has chosen.
+    pub app: App,
+    /// What was seen.
+    pub history: History,
+    /// What is shown.
+    pub view: View,
+    /// What should be known about it.
+    pub findings: Vec<Finding>,
+    /// Arrivals from the source.
+    pub samples: Receiver<Sampled>,
+    /// Arrivals from the inspector; never one in replay.
+    pub facts: Receiver<Tick>,
+    /// Answers of other threads.
+    pub answers: Receiver<Answer>,
+    /// An order that is carried out.
+    pub killing: Option<Killing>,
+    /// For answers.
+    pub answer_to: Sender<Answer>,
+    options: Options,
+    from: From,
+    feed: Feed,
+    now: Stamp,
+    seen_gpus: bool,
+    stale: bool,
+}
+
+impl Live {
+    /// Opens a session.
+    ///
+    /// # Errors
+    /// Where no thread is to be had.
+    pub fn open(app: App, options: Options, from: From) -> io::Result<Self> {
+        let (answer_to, answers) = mpsc::channel(16);
+        let (feed, samples, facts) = open(&options, &from)?;
+        let history = History::new();
+        let moment = blank(clock::now(), options.interval_ms);
+        let view = View::build(&history, &moment);
+        let now = clock::now();
+        Ok(Self {
+            app,
+            history,
+            view,
+            findings: Vec::new(),
+            samples,
+            facts,
+            answers,
+            killing: None,
+            answer_to,
+            options,
+            from,
+            feed,
+            now,
+            seen_gpus: false,
+            stale: false,
+        })
+    }
+
+    /// Opens another source; what was seen so far is forgotten.
+    ///
+    /// # Errors
+    /// Where no thread is to be had.
+    pub fn reopen(&mut self, from: From) -> io::Result<()> {
+        (self.feed, self.samples, self.facts) = open(&self.options, &from)?;
+        self.from = from;
+        self.history = History::new();
+        self.seen_gpus = false;
+        self.stale = true;
+        self.app.position = Position::Live;
+        Ok(())
+    }
+
+    /// The number of the GPU that the view is narrowed to.
+    pub fn scope_index(&self) -> Option<crate::ids::GpuIndex> {
+        let scope = self.app.scope.as_ref()?;
+        self.view.gpus.iter().find(|gpu| gpu.sample.uuid == *scope).map(|gpu| gpu.sample.index)
+    }
+
+    /// Whether the ticks are of the past.
+    pub const fn is_replay(&self) -> bool {
+        matches!(self.feed, Feed::Recording)
+    }
+
+    /// Takes a tick. True where there is something new to see.
+    pub fn push(&mut self, tick: &Tick) {
+        if let (Tick::Gpus(gpus), Feed::Driver { inspector, .. }) = (tick, &self.feed) {
+            inspector.ask(gather::listed_pids(tick));
+            self.seen_gpus |= !gpus.gpus.is_empty();
+        }
+        self.seen_gpus |= self.is_replay();
+        self.history.push(tick);
+        if self.is_replay() {
+            self.now = tick.at();
+        }
+        self.stale = true;
+    }
+
+    /// The source failed: with nothing seen so far the reason fills the screen, otherwise it is a
+    /// line.
+    pub fn failed(&mut self, error: &SourceError) {
+        if self.seen_gpus {
+            self.app.message = Some(ui::Message { text: error.to_string(), error: true });
+            self.stale = true;
+            return;
+        }
+        let (to, error) = (self.answer_to.clone(), error.clone());
+        let library = self.options.library_name().to_owned();
+        // It reads files, which can hang where /proc or /sys does.
+        let _ = std::thread::Builder::new().name("absence".to_owned()).spawn(move || {
+            let _ = to.blocking_send(Answer::NoGpu(absent(&error, &library)));
+        });
+    }
+
+    /// The recording has ended.
+    ///
+    /// # Errors
+    /// Where no thread is to be had.
+    pub fn ended(&mut self) -> io::Result<()> {
+        match &self.from {
+            From::Demo => self.reopen(From::Demo),
+            From::File(..) => {
+                self.app.say("the recording ends here: ← goes back in it");
+                Ok(())
+            }
+            From::Driver => Ok(()),
+        }
+    }
+
+    /// Makes the view of now, where something has changed since the last one.
+    pub fn rebuild(&mut self) {
+        if !self.stale {
+            return;
+        }
+        self.stale = false;
+        self.view = View::build(&self.history, &self.moment());
+        crate::analyze::select::keep(&mut self.view, &self.options.gpus);
+        self.findings = rules::run(&self.view);
+    }
+
+    /// That figures have aged although nothing arrived.
+    pub const fn age(&mut self) {
+        self.stale = true;
+    }
+
+    fn moment(&self) -> Moment {
+        let live = blank(clock::now(), self.options.interval_ms);
+        let at_boot_ms = match self.app.position {
+            Position::Live => None,
+            Position::At(at) => Some(at),
+        };
+        let (in_flight, dropped_ticks) = match &self.feed {
+            Feed::Driver { sampler, .. } => (sampler.progress.current(), sampler.dropped()),
+            Feed::Recording => (None, 0),
+        };
+        Moment {
+            now: if self.is_replay() { self.now } else { live.now },
+            at_boot_ms,
+            replay: self.is_replay(),
+            in_flight: in_flight.map(|c| (c.call.to_owned(), c.gpu, c.since_boot_ms)),
+            dropped_ticks,
+            idle_after_ms: self.options.idle_after_ms,
+            request: self.options.request,
+            ..live
+        }
+    }
+
+    /// What slow figures are shown now.
+    pub fn want(&self, wants: ui::Wants) {
+        if let Feed::Driver { sampler, .. } = &self.feed {
+            sampler.want(crate::source::Wants {
+                pcie: wants.pcie,
+                process_utilization: wants.process_utilization,
+                details: wants.pcie,
+            });
+        }
+    }
+
+    /// Another refresh interval.
+    pub fn set_interval(&mut self, interval_ms: u64) {
+        self.options.interval_ms = interval_ms;
+        if let Feed::Driver { sampler, .. } = &self.feed {
+            sampler.set_interval(interval_ms);
+        }
+    }
+
+    /// Looks at once.
+    pub fn nudge(&self) {
+        if let Feed::Driver { sampler, .. } = &self.feed {
+            sampler.nudge();
+        }
+    }
+}
+
+/// The recording that is built in.
+const DEMO: &[u8] = include_bytes!("../../assets/demo.vrt");
+
+type Opened = (Feed, Receiver<Sampled>, Receiver<Tick>);
+
+fn open(options: &Options, from: &From) -> io::Result<Opened> {
+    match from {
+        From::Driver => {
+            let progress = Arc::new(Progress::default());
+            let source = driver(options, &progress);
+            let (sampler, samples) = Sampler::spawn(options.interval_ms, progress, source)?;
+            let (inspector, facts) = Inspector::spawn(probe(options))?;
+            Ok((Feed::Driver { sampler, inspector }, samples, facts))
+        }
+        From::Demo => {
+            let open = || record::Reader::new(DEMO).map_err(unreadable);
+            Ok((Feed::Recording, player::spawn(Pace::speed(1.0), open)?, never()))
+        }
+        From::File(path, speed) => {
+            let (path, pace) = (path.clone(), Pace::speed(*speed));
+            let samples = if path.as_os_str() == "-" {
+                player::spawn(Pace::AsItComes, || {
+                    record::Reader::new(io::BufReader::new(io::stdin())).map_err(unreadable)
+                })?
+            } else {
+                player::spawn(pace, move || {
+                    let recording = record::Recording::open(&path);
+                    recording.and_then(|open| open.ticks(None)).map_err(|error| {
+                        SourceError::Stream(format!("{}: {error}", path.display()))
+                    })
+                })?
+            };
+            Ok((Feed::Recording, samples, never()))
+        }
+    }
+}
+
+fn unreadable(error: record::ReadError) -> SourceError {
+    SourceError::Stream(error.to_string())
+}
+
+/// A channel on which nothing comes; it stays open, so that the loop need not know.
+fn never() -> Receiver<Tick> {
+    let (to, from) = mpsc::channel(1);
+    std::mem::forget(to);
+    from
+}

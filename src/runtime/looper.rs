@@ -1,0 +1,379 @@
+//! The event loop of the live view. It owns all state and waits for nothing but events: the driver,
+//! the processes, the terminal and the disk each have their own thread.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use tokio::sync::mpsc::{self, Receiver};
+use tokio::time::{Instant, sleep_until};
+
+use crate::analyze::KillPlan;
+use crate::runtime::input::{self, Input};
+use crate::runtime::kill;
+use crate::runtime::live::{Answer, From, Live};
+use crate::runtime::options::Options;
+use crate::runtime::sampler::Sampled;
+use crate::runtime::screen::{Drained, Screen, test_panic};
+use crate::runtime::signals::{Signal, Signals, stop_self};
+use crate::sample::{KillEvent, KillOrder, Tick};
+use crate::ui::{self, App, Context, Effect, Event, Message};
+
+/// GPU facts wait this long for the process facts of the same moment, to be drawn with them.
+const JOIN: Duration = Duration::from_millis(80);
+/// Without an arrival for this long the figures have visibly aged.
+const AGED: Duration = Duration::from_secs(1);
+/// Frames follow each other no closer: 25 a second.
+const FRAME: Duration = Duration::from_millis(40);
+
+/// How the view ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The user left.
+    Quit,
+    /// A signal asked for it.
+    Terminated,
+    /// The terminal is gone: nobody is there to be told anything.
+    HungUp,
+}
+
+/// Everything that can happen.
+enum Happened {
+    Signal(Signal),
+    Input(Option<Input>),
+    Sampled(Option<Sampled>),
+    Facts(Option<Tick>),
+    Drained(Option<Drained>),
+    Kill(Option<KillEvent>),
+    Answer(Option<Answer>),
+    Clock,
+}
+
+/// Runs the view until the user leaves.
+///
+/// # Errors
+/// Where there is no terminal to be had, or no thread.
+pub fn run(app: App, options: Options, from: From) -> io::Result<End> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let end = runtime.block_on(async {
+        let (drained, drained_in) = mpsc::channel(4);
+        let mouse = options.mouse;
+        // The source is asked while the terminal is being prepared.
+        let live = Live::open(app, options, from)?;
+        let screen = Screen::open(mouse, move |what| drop(drained.try_send(what)))?;
+        let input = input::spawn()?;
+        let signals = Signals::catch()?;
+        let mut looper = Looper {
+            live,
+            screen,
+            input,
+            signals,
+            drained: drained_in,
+            draw_at: Some(Instant::now()),
+            last_frame: None,
+            end: None,
+            plan: None,
+        };
+        let end = looper.run().await;
+        looper.screen.close();
+        end
+    });
+    // Threads that hang in the driver are not waited for.
+    runtime.shutdown_background();
+    end
+}
+
+struct Looper {
+    live: Live,
+    screen: Screen,
+    input: Receiver<Input>,
+    signals: Signals,
+    drained: Receiver<Drained>,
+    /// When the next frame is wanted; `None` when what is shown is right.
+    draw_at: Option<Instant>,
+    last_frame: Option<Instant>,
+    end: Option<End>,
+    /// The plan that the dialog shows.
+    plan: Option<KillPlan>,
+}
+
+impl Looper {
+    async fn run(&mut self) -> io::Result<End> {
+        loop {
+            let happened = self.next().await;
+            self.take(happened)?;
+            if let Some(end) = self.end {
+                return Ok(end);
+            }
+            if self.draw_at.is_some_and(|at| at <= Instant::now()) && self.screen.ready() {
+                self.draw()?;
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Happened {
+        let clock = self.wake_at();
+        let live = &mut self.live;
+        let killing = async {
+            match &mut live.killing {
+                Some(killing) => killing.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            signal = self.signals.next() => Happened::Signal(signal),
+            input = self.input.recv() => Happened::Input(input),
+            sampled = live.samples.recv() => Happened::Sampled(sampled),
+            tick = live.facts.recv() => Happened::Facts(tick),
+            drained = self.drained.recv() => Happened::Drained(drained),
+            event = killing => Happened::Kill(event),
+            answer = live.answers.recv() => Happened::Answer(answer),
+            () = sleep_until(clock) => Happened::Clock,
+        }
+    }
+
+    /// When something is due although nothing arrives.
+    fn wake_at(&self) -> Instant {
+        // Memory that should come back is looked for more often.
+        let waiting = self.live.killing.as_ref().is_some_and(kill::Killing::has_finished);
+        let aged = Instant::now() + if waiting { kill::POLL } else { AGED };
+        match self.draw_at {
+            Some(at) if self.screen.ready() => at.min(aged),
+            _ => aged,
+        }
+    }
+
+    fn take(&mut self, happened: Happened) -> io::Result<()> {
+        match happened {
+            Happened::Signal(signal) => self.signal(signal)?,
+            Happened::Input(Some(Input::Event(event))) => self.input(event)?,
+            Happened::Input(Some(Input::Gone) | None)
+            | Happened::Drained(Some(Drained::Gone) | None) => self.end = Some(End::HungUp),
+            Happened::Drained(Some(Drained::Ready)) => {}
+            Happened::Sampled(sampled) => self.sampled(sampled)?,
+            Happened::Facts(Some(tick)) => {
+                self.live.push(&tick);
+                self.want_frame(Duration::ZERO);
+            }
+            Happened::Facts(None) => {}
+            Happened::Kill(event) => self.kill(event)?,
+            Happened::Answer(Some(Answer::NoGpu(absence))) => {
+                let advice = absence.advice.join("\n");
+                let found = ui::NoGpu { facts: absence.rows, advice };
+                self.update(Event::NoGpu(found))?;
+            }
+            Happened::Answer(Some(Answer::Message(message))) => {
+                self.update(Event::Message(message))?;
+            }
+            Happened::Answer(None) => {}
+            Happened::Clock => {
+                if self.live.killing.is_some() {
+                    self.live.nudge();
+                    self.prove()?;
+                }
+                if self.draw_at.is_none() {
+                    self.live.age();
+                    self.want_frame(Duration::ZERO);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sampled(&mut self, sampled: Option<Sampled>) -> io::Result<()> {
+        match sampled {
+            Some(Sampled::Tick(tick)) => {
+                let first = self.live.history.latest().is_none();
+                let wait = matches!(*tick, Tick::Gpus(_)) && !first && !self.live.is_replay();
+                self.live.push(&tick);
+                if matches!(self.live.app.page, ui::Page::NoGpu(_)) {
+                    self.update(Event::Gpus)?;
+                }
+                self.want_frame(if wait { JOIN } else { Duration::ZERO });
+                self.prove()?;
+            }
+            Some(Sampled::Failed(error)) => self.live.failed(&error),
+            Some(Sampled::End) | None => self.live.ended()?,
+        }
+        Ok(())
+    }
+
+    fn want_frame(&mut self, within: Duration) {
+        let at = Instant::now() + within;
+        self.draw_at = Some(self.draw_at.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        let now = Instant::now();
+        if let Some(last) = self.last_frame
+            && now < last + FRAME
+        {
+            self.draw_at = Some(last + FRAME);
+            return Ok(());
+        }
+        (self.draw_at, self.last_frame) = (None, Some(now));
+        test_panic("loop");
+        self.live.rebuild();
+        let live = &mut self.live;
+        let context =
+            Context { view: &live.view, history: &live.history, findings: &live.findings };
+        let app = &live.app;
+        let mut drawn = None;
+        self.screen.draw(|frame| drawn = Some(ui::draw(frame, app, context)))?;
+        if let Some(drawn) = drawn {
+            // What the frame shows decides what is worth reading.
+            if drawn.wants != live.app.wanted {
+                live.app.wanted = drawn.wants;
+                live.want(drawn.wants);
+            }
+            live.app.drawn = drawn;
+        }
+        Ok(())
+    }
+
+    fn signal(&mut self, signal: Signal) -> io::Result<()> {
+        match signal {
+            Signal::Quit => self.end = Some(End::Terminated),
+            Signal::HangUp => self.end = Some(End::HungUp),
+            Signal::Stop => self.suspend()?,
+            Signal::Continue => {
+                self.screen.resume()?;
+                self.live.nudge();
+                self.want_frame(Duration::ZERO);
+            }
+            Signal::Resize => {
+                self.screen.invalidate()?;
+                self.update(Event::Resize)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn suspend(&mut self) -> io::Result<()> {
+        self.screen.suspend();
+        stop_self();
+        self.screen.resume()?;
+        self.want_frame(Duration::ZERO);
+        Ok(())
+    }
+
+    fn input(&mut self, event: crossterm::event::Event) -> io::Result<()> {
+        use crossterm::event::Event as Terminal;
+        match event {
+            Terminal::Key(key) => self.update(Event::Key(key)),
+            Terminal::Mouse(mouse) => self.update(Event::Mouse(mouse)),
+            Terminal::Paste(text) => self.update(Event::Paste(text)),
+            // The size comes by signal; focus changes nothing.
+            Terminal::Resize(..) | Terminal::FocusGained | Terminal::FocusLost => Ok(()),
+        }
+    }
+
+    fn update(&mut self, event: Event) -> io::Result<()> {
+        let live = &mut self.live;
+        let context =
+            Context { view: &live.view, history: &live.history, findings: &live.findings };
+        for effect in ui::update(&mut live.app, event, context) {
+            self.perform(effect)?;
+        }
+        Ok(())
+    }
+
+    fn perform(&mut self, effect: Effect) -> io::Result<()> {
+        match effect {
+            Effect::Quit => self.end = Some(End::Quit),
+            Effect::Redraw => self.want_frame(Duration::ZERO),
+            Effect::Repaint => {
+                self.screen.invalidate()?;
+                self.want_frame(Duration::ZERO);
+            }
+            Effect::SetWants(wants) => self.live.want(wants),
+            Effect::SetInterval(interval_ms) => self.live.set_interval(interval_ms),
+            Effect::PlanKill { targets, preset } => {
+                let plan = crate::analyze::plan(&self.live.view, &targets, preset);
+                self.planned(plan)?;
+            }
+            Effect::PlanZombies => {
+                let plan = crate::analyze::zombies(&self.live.view, self.live.scope_index());
+                self.planned(plan)?;
+            }
+            Effect::Kill(order) => self.begin_kill(&order)?,
+            Effect::CancelKill => {
+                if let Some(killing) = &self.live.killing {
+                    killing.cancel();
+                }
+            }
+            Effect::Copy(text) => self.copy(&text)?,
+            Effect::StartDemo => self.reopen(From::Demo)?,
+            Effect::OpenRecording(path) => self.reopen(From::File(path.into(), 1.0))?,
+            Effect::Seek(_) => {
+                self.live.age();
+                self.want_frame(Duration::ZERO);
+            }
+            Effect::Explain(text) => {
+                let (title, lines) = crate::runtime::explain::lines(&text, &self.live.view);
+                self.update(Event::Text { title, lines })?;
+            }
+            Effect::SaveSnapshot => crate::runtime::snapshot::save(&self.live),
+            Effect::Suspend => self.suspend()?,
+        }
+        Ok(())
+    }
+
+    fn reopen(&mut self, from: From) -> io::Result<()> {
+        self.live.app.recording = from.title();
+        self.live.reopen(from)?;
+        self.update(Event::Gpus)
+    }
+
+    fn copy(&mut self, text: &str) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        let copy = crossterm::clipboard::CopyToClipboard::to_clipboard_from(text);
+        crossterm::queue!(bytes, copy)?;
+        bytes.flush()?;
+        self.screen.send(&bytes);
+        let text = "copied: your terminal has it in its clipboard if it speaks OSC 52".to_owned();
+        self.update(Event::Message(Message { text, error: false }))
+    }
+
+    fn planned(&mut self, plan: KillPlan) -> io::Result<()> {
+        let dialog = kill::dialog(&plan);
+        self.plan = Some(plan);
+        self.update(Event::Plan(dialog))
+    }
+
+    fn begin_kill(&mut self, order: &KillOrder) -> io::Result<()> {
+        // What is carried out is the plan that was shown, and nothing else.
+        let Some(plan) = self.plan.take().filter(|plan| plan.order == *order) else {
+            return Ok(());
+        };
+        if self.live.is_replay() {
+            let text = "this is a recording: nothing can be ended in it".to_owned();
+            self.live.app.kill = None;
+            return self.update(Event::Message(Message { text, error: true }));
+        }
+        self.live.killing = Some(kill::Killing::begin(plan, self.live.view.clone())?);
+        Ok(())
+    }
+
+    fn kill(&mut self, event: Option<KillEvent>) -> io::Result<()> {
+        if let Some(event) = event {
+            self.update(Event::Kill(event))?;
+        }
+        self.live.nudge();
+        self.prove()
+    }
+
+    /// Says what came back, once it is known or can be waited for no longer.
+    fn prove(&mut self) -> io::Result<()> {
+        if !self.live.killing.as_ref().is_some_and(kill::Killing::has_finished) {
+            return Ok(());
+        }
+        self.live.rebuild();
+        let proof = self.live.killing.as_ref().and_then(|killing| killing.proof(&self.live.view));
+        if let Some(proof) = proof {
+            self.live.killing = None;
+            self.update(Event::Proof(kill::shown(&proof)))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+//! What a session is told from outside, and what it opens with that.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::analyze::Moment;
+use crate::host::absence::{self, Failure};
+use crate::ids::Stamp;
+use crate::runtime::clock;
+use crate::runtime::probing::Probing;
+use crate::sample::Absence;
+use crate::source::nvml::{LIBRARY, NvmlOptions, NvmlSource};
+use crate::source::{Progress, SourceError};
+use crate::units::Bytes;
+
+/// What the view is told from outside.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Milliseconds between two looks.
+    pub interval_ms: u64,
+    /// The driver's library; empty for the usual one.
+    pub library: String,
+    /// Only these GPUs: indexes or beginnings of UUIDs; empty for all.
+    pub gpus: Vec<String>,
+    /// Without use for this long a process is idle, in milliseconds.
+    pub idle_after_ms: u64,
+    /// The request that fragmentation is judged by.
+    pub request: Option<Bytes>,
+    /// Whether allocators are read.
+    pub allocator: bool,
+    /// Whether the mouse is used.
+    pub mouse: bool,
+}
+
+impl Options {
+    /// The name by which the driver's library is opened.
+    pub fn library_name(&self) -> &str {
+        if self.library.is_empty() { LIBRARY } else { &self.library }
+    }
+}
+
+/// Makes the real probe of processes.
+pub fn probe(options: &Options) -> impl FnOnce() -> Probing + Send + use<> {
+    let allocator = options.allocator;
+    move || Probing::new(allocator)
+}
+
+/// The real source.
+pub fn driver(options: &Options, progress: &Arc<Progress>) -> NvmlSource {
+    let pid_max = std::fs::read_to_string("/proc/sys/kernel/pid_max").ok();
+    // Without /proc no pid can be judged; the kernel's own upper bound is 2^22.
+    let pid_max = pid_max.and_then(|text| text.trim().parse().ok()).unwrap_or(1 << 22);
+    let nvml = NvmlOptions { library: options.library_name().into(), pid_max };
+    NvmlSource::new(nvml, Arc::clone(progress), clock::now)
+}
+
+/// What the machine shows where a driver should be.
+pub fn absent(error: &SourceError, library: &str) -> Absence {
+    let failure = match error {
+        SourceError::NoLibrary(_) => Failure::NoLibrary,
+        SourceError::VersionMismatch => Failure::Mismatch,
+        SourceError::NoGpu => Failure::NoGpu,
+        SourceError::NoPermission => Failure::NoPermission,
+        _ => Failure::Other,
+    };
+    let detail = match error {
+        SourceError::NoLibrary(detail) => detail.clone(),
+        other => other.to_string(),
+    };
+    absence::look(Path::new("/"), failure, library, &detail)
+}
+
+/// The newest moment of a live session without peculiarities.
+pub const fn blank(now: Stamp, interval_ms: u64) -> Moment {
+    Moment {
+        now,
+        at_boot_ms: None,
+        replay: false,
+        interval_ms,
+        in_flight: None,
+        dropped_ticks: 0,
+        idle_after_ms: 600_000,
+        request: None,
+    }
+}

@@ -1,0 +1,62 @@
+//! The looks at processes that a session makes.
+
+use crate::allocator::{Ask, Reader};
+use crate::host::{DeviceRole, Options, Probe, StandIn};
+use crate::ids::{Pid, Stamp};
+use crate::runtime::inspector::{Listed, Look};
+use crate::sample::ProcTick;
+
+/// Looks at `/proc`, and at the allocators of what it finds there.
+pub struct Probing {
+    probe: Probe,
+    allocators: Option<Reader>,
+}
+
+impl Probing {
+    /// With or without allocators.
+    pub fn new(allocators: bool) -> Self {
+        let options = Options { stand_ins: stand_ins(), ..Options::default() };
+        Self { probe: Probe::new("/", options), allocators: allocators.then(Reader::default) }
+    }
+}
+
+impl Look for Probing {
+    fn look(&mut self, now: Stamp, listed: &[Listed]) -> ProcTick {
+        let pids: Vec<Pid> = listed.iter().map(|process| process.pid).collect();
+        let mut tick = self.probe.look(now, &pids);
+        let Some(reader) = &mut self.allocators else { return tick };
+        // Only those that the driver lists: a forked child carries a frozen copy of its parent's
+        // allocator.
+        for process in &mut tick.procs {
+            let uses_cuda = process.devices.value().is_some_and(|devices| devices.uvm);
+            if let Some(holder) = listed.iter().find(|holder| holder.pid == process.id.pid)
+                && uses_cuda
+            {
+                let ask = Ask { blocks: true, vram: holder.vram, ..Ask::default() };
+                process.allocator = Some(reader.read(process.id, now, &ask));
+            }
+        }
+        let alive: Vec<_> = tick.procs.iter().map(|process| process.id).collect();
+        reader.retain(|id| alive.contains(&id));
+        tick
+    }
+}
+
+/// In debug builds `VRAMLENS_TEST_DEVICES` names files that are taken for NVIDIA's devices
+/// (`PATH=uvm,PATH=control,PATH=0`), so that tests of the whole program need no GPU.
+pub fn stand_ins() -> Vec<StandIn> {
+    #[cfg(debug_assertions)]
+    if let Ok(list) = std::env::var("VRAMLENS_TEST_DEVICES") {
+        let one = |entry: &str| {
+            let (path, role) = entry.split_once('=')?;
+            let role = match role {
+                "uvm" => DeviceRole::Uvm,
+                "control" => DeviceRole::Control,
+                minor => DeviceRole::Gpu(minor.parse().ok()?),
+            };
+            Some(StandIn { path: path.into(), role })
+        };
+        return list.split(',').filter_map(one).collect();
+    }
+    Vec::new()
+}

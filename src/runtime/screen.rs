@@ -1,0 +1,292 @@
+//! The terminal: one thread owns its output, so that a terminal that nobody reads never stops the
+//! loop. Frames are handed over whole; the next one is made only when the last has drained, which
+//! keeps ratatui's picture and the terminal's the same.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use crossterm::{cursor, event, queue, terminal};
+use nix::poll::{PollFd, PollFlags, PollTimeout};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+
+/// What the terminal's thread reports.
+#[derive(Debug)]
+pub enum Drained {
+    /// The last frame is out; the next may follow.
+    Ready,
+    /// The terminal is gone.
+    Gone,
+}
+
+/// A place to draw that collects bytes instead of writing them.
+#[derive(Debug, Default, Clone)]
+struct FrameBytes(Rc<RefCell<Vec<u8>>>);
+
+impl Write for FrameBytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How the terminal was before, to put it back from anywhere, a panic included.
+struct Before {
+    tty: OwnedFd,
+    termios: Termios,
+    entered: AtomicBool,
+    mouse: bool,
+}
+
+static BEFORE: OnceLock<Before> = OnceLock::new();
+/// The terminal is not taken again from here on.
+static LEAVING: AtomicBool = AtomicBool::new(false);
+
+/// The terminal in raw mode, on its other screen.
+pub struct Screen {
+    terminal: Terminal<CrosstermBackend<FrameBytes>>,
+    bytes: FrameBytes,
+    frames: SyncSender<Vec<u8>>,
+    acks: Receiver<()>,
+    ready: Arc<AtomicBool>,
+    written_bytes: u64,
+}
+
+impl Screen {
+    /// Takes the terminal over. `drained` is called on the terminal's thread.
+    ///
+    /// # Errors
+    /// Where standard output is no terminal, or cannot be put into raw mode.
+    pub fn open(mouse: bool, drained: impl Fn(Drained) + Send + 'static) -> io::Result<Self> {
+        let tty = io::stdout().as_fd().try_clone_to_owned()?;
+        let termios = tcgetattr(&tty)?;
+        let out = File::from(tty.try_clone()?);
+        // A second screen in one process takes over what the first one remembered.
+        let before =
+            BEFORE.get_or_init(|| Before { tty, termios, entered: AtomicBool::new(false), mouse });
+        raw(before)?;
+        let (frames, frames_in) = sync_channel::<Vec<u8>>(1);
+        let (acks_out, acks) = sync_channel(1);
+        let ready = Arc::new(AtomicBool::new(true));
+        let flag = Arc::clone(&ready);
+        std::thread::Builder::new()
+            .name("tty-out".to_owned())
+            .stack_size(64 * 1024)
+            .spawn(move || write_frames(out, &frames_in, &flag, &acks_out, &drained))?;
+        let bytes = FrameBytes::default();
+        let mut screen = Self {
+            terminal: Terminal::new(CrosstermBackend::new(bytes.clone()))?,
+            bytes,
+            frames,
+            acks,
+            ready,
+            written_bytes: 0,
+        };
+        screen.enter(before)?;
+        Ok(screen)
+    }
+
+    fn enter(&mut self, before: &Before) -> io::Result<()> {
+        let bytes = &mut self.bytes;
+        queue!(bytes, terminal::EnterAlternateScreen, cursor::Hide, event::EnableBracketedPaste)?;
+        if before.mouse {
+            queue!(bytes, event::EnableMouseCapture)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the last frame has drained.
+    pub fn ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire)
+    }
+
+    /// Bytes handed to the terminal so far.
+    pub const fn written_bytes(&self) -> u64 {
+        self.written_bytes
+    }
+
+    /// Draws one frame. Call only when [`Self::ready`].
+    ///
+    /// # Errors
+    /// Where the terminal's size cannot be read.
+    pub fn draw(&mut self, draw: impl FnOnce(&mut ratatui::Frame<'_>)) -> io::Result<()> {
+        self.terminal.draw(draw)?;
+        self.hand_over();
+        Ok(())
+    }
+
+    /// Sends bytes that are no part of the picture (a bell, a clipboard sequence).
+    pub fn send(&mut self, bytes: &[u8]) {
+        // They wait in the buffer for the next frame.
+        let _ = self.bytes.write_all(bytes);
+        if self.ready() {
+            self.hand_over();
+        }
+    }
+
+    /// Forgets the picture, so that the next frame is drawn in full.
+    ///
+    /// # Errors
+    /// Where the terminal's size cannot be read.
+    pub fn invalidate(&mut self) -> io::Result<()> {
+        // Not `Terminal::clear`: that one asks the terminal for the cursor and waits for an answer.
+        let size = self.terminal.size()?;
+        self.terminal.resize(Rect::new(0, 0, size.width, size.height))
+    }
+
+    fn hand_over(&mut self) {
+        let bytes = std::mem::take(&mut *self.bytes.0.borrow_mut());
+        if bytes.is_empty() {
+            return;
+        }
+        self.written_bytes += bytes.len() as u64;
+        self.ready.store(false, Ordering::Release);
+        // The thread takes one frame at a time and `ready` was true: there is room.
+        let _ = self.frames.try_send(bytes);
+    }
+
+    /// Gives the terminal back for a while (job control).
+    pub fn suspend(&mut self) {
+        self.wait_drained(Duration::from_millis(250));
+        restore();
+    }
+
+    /// Takes it again.
+    ///
+    /// # Errors
+    /// Where raw mode cannot be set.
+    pub fn resume(&mut self) -> io::Result<()> {
+        if let Some(before) = BEFORE.get() {
+            raw(before)?;
+            self.enter(before)?;
+        }
+        self.invalidate()
+    }
+
+    /// Gives it back for good; a terminal that does not drain gets a quarter of a second.
+    pub fn close(mut self) {
+        self.wait_drained(Duration::from_millis(250));
+        restore();
+    }
+
+    fn wait_drained(&mut self, limit: Duration) {
+        let end = Instant::now() + limit;
+        while !self.ready() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.acks.recv_timeout(left).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn write_frames(
+    mut out: File,
+    frames: &Receiver<Vec<u8>>,
+    ready: &AtomicBool,
+    acks: &SyncSender<()>,
+    drained: &dyn Fn(Drained),
+) {
+    while let Ok(frame) = frames.recv() {
+        if write_all(&mut out, &frame).is_err() {
+            drained(Drained::Gone);
+            return;
+        }
+        ready.store(true, Ordering::Release);
+        let _ = acks.try_send(());
+        drained(Drained::Ready);
+    }
+}
+
+/// Also where somebody else made the terminal non-blocking.
+fn write_all(out: &mut File, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match out.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => bytes = bytes.get(n..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait_writable(out.as_fd(), PollTimeout::NONE);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn wait_writable(fd: BorrowedFd<'_>, limit: PollTimeout) -> bool {
+    let mut fds = [PollFd::new(fd, PollFlags::POLLOUT)];
+    matches!(nix::poll::poll(&mut fds, limit), Ok(n) if n > 0)
+        && fds[0].revents().is_some_and(|events| events.contains(PollFlags::POLLOUT))
+}
+
+fn raw(before: &Before) -> io::Result<()> {
+    let mut wanted = before.termios.clone();
+    wanted.make_raw();
+    // Marked first and checked last: a panic on another thread may restore at any point between.
+    before.entered.store(true, Ordering::SeqCst);
+    tcsetattr(&before.tty, OptionalActions::Now, &wanted)?;
+    if LEAVING.load(Ordering::SeqCst) {
+        tcsetattr(&before.tty, OptionalActions::Now, &before.termios)?;
+        return Err(io::Error::other("the program is ending"));
+    }
+    Ok(())
+}
+
+/// Puts the terminal back as it was. Safe to call from any thread, at any time, more than once; it
+/// never waits: a terminal that takes no bytes gets none.
+pub fn restore() {
+    let Some(before) = BEFORE.get() else { return };
+    if !before.entered.swap(false, Ordering::SeqCst) {
+        return;
+    }
+    if wait_writable(before.tty.as_fd(), PollTimeout::ZERO) {
+        let mut bytes = Vec::new();
+        if before.mouse {
+            let _ = queue!(bytes, event::DisableMouseCapture);
+        }
+        let _ = queue!(
+            bytes,
+            event::DisableBracketedPaste,
+            terminal::LeaveAlternateScreen,
+            cursor::Show
+        );
+        let _ = nix::unistd::write(&before.tty, &bytes);
+    }
+    let _ = tcsetattr(&before.tty, OptionalActions::Now, &before.termios);
+}
+
+/// From here on a panic in any thread gives the terminal back before it is reported, and ends the
+/// program: half of it would show old figures as if they were live.
+pub fn guard_panics() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        LEAVING.store(true, Ordering::SeqCst);
+        restore();
+        report(info);
+        std::process::exit(101);
+    }));
+}
+
+/// Panics in debug builds where `VRAMLENS_TEST_PANIC` names this place: the only way to try what a
+/// panic does to a real terminal.
+pub fn test_panic(place: &str) {
+    #[cfg(debug_assertions)]
+    if std::env::var("VRAMLENS_TEST_PANIC").is_ok_and(|name| name == place) {
+        std::panic::panic_any(format!("a panic for the test in {place}"));
+    }
+    let _ = place;
+}

@@ -1,0 +1,191 @@
+//! The driver, through its management library NVML.
+
+mod calls;
+mod fault;
+mod lists;
+mod raw;
+mod rows;
+mod session;
+mod slow;
+mod subject;
+
+use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
+
+use nvml_wrapper::error::NvmlError;
+
+use self::calls::Calls;
+use self::fault::Fault;
+use self::session::Session;
+use self::subject::Facts;
+use super::{Progress, Source, SourceError, Wants};
+use crate::ids::{GpuIndex, Stamp};
+use crate::sample::{GpuTick, Tick};
+
+/// The name under which every driver package installs the library.
+pub const LIBRARY: &str = "libnvidia-ml.so.1";
+
+/// The longest time between two attempts to open the library.
+const LONGEST_WAIT_MS: u64 = 30_000;
+/// The shortest.
+const SHORTEST_WAIT_MS: u64 = 1_000;
+
+/// What to open, and what to believe.
+#[derive(Debug, Clone)]
+pub struct NvmlOptions {
+    /// A name that the loader finds, or a path.
+    pub library: OsString,
+    /// `/proc/sys/kernel/pid_max`: a pid above it is no process of this machine.
+    pub pid_max: u32,
+}
+
+/// Reads every GPU through NVML. The library is opened by the first [`Source::next`], so that an
+/// opening that hangs does so on the source's own thread, announced like every other call.
+pub struct NvmlSource {
+    options: NvmlOptions,
+    calls: Calls,
+    session: Option<Session>,
+    /// GPUs of earlier sessions: one that is missing in the next is lost and not forgotten.
+    remembered: Vec<(GpuIndex, Facts)>,
+    seq: u64,
+    pause: Pause,
+    /// Until when an answer of a single device that calls for a new session is not obeyed.
+    obey_from_ms: u64,
+}
+
+/// How long the library is left alone after an opening that failed.
+#[derive(Debug, Default)]
+struct Pause {
+    until_ms: u64,
+    length_ms: u64,
+    error: Option<SourceError>,
+}
+
+impl NvmlSource {
+    /// Announces its calls on `progress` and stamps them with `clock`.
+    pub fn new(options: NvmlOptions, progress: Arc<Progress>, clock: fn() -> Stamp) -> Self {
+        Self {
+            options,
+            calls: Calls::new(progress, clock),
+            session: None,
+            remembered: Vec::new(),
+            seq: 0,
+            pause: Pause::default(),
+            obey_from_ms: 0,
+        }
+    }
+
+    fn open(&mut self, now: Stamp) -> Result<Session, SourceError> {
+        if let Some(error) = &self.pause.error
+            && now.boot_ms < self.pause.until_ms
+        {
+            return Err(error.clone());
+        }
+        self.calls.reopen();
+        let opened = Session::open(&self.options.library, &self.calls, &self.remembered, now);
+        match &opened {
+            Ok(session) => {
+                self.remembered = session.facts();
+                self.pause = Pause::default();
+            }
+            Err(error) => self.pause.after(error, now),
+        }
+        opened
+    }
+
+    fn close(&mut self) {
+        if let Some(session) = self.session.take() {
+            self.remembered = session.facts();
+            session.close(&self.calls);
+        }
+    }
+
+    /// A session with the GPUs that the driver has now.
+    fn session(&mut self, now: Stamp) -> Result<Session, SourceError> {
+        if let Some(session) = &self.session {
+            match session.holds(&self.calls) {
+                Ok(true) => {}
+                Ok(false) | Err(_) => self.close(),
+            }
+        }
+        match self.session.take() {
+            Some(session) => Ok(session),
+            None => self.open(now),
+        }
+    }
+
+    fn look(&mut self, wants: Wants, now: Stamp) -> Result<GpuTick, SourceError> {
+        let mut session = self.session(now)?;
+        let (gpus, nonsense) = session.look(&self.calls, self.options.pid_max, wants, now);
+        let tick = GpuTick {
+            seq: self.seq,
+            at: now,
+            took_ms: 0,
+            driver_calls: 0,
+            driver: session.driver.clone(),
+            gpus,
+            nonsense,
+        };
+        self.session = Some(session);
+        Ok(tick)
+    }
+}
+
+impl Source for NvmlSource {
+    fn next(&mut self, now: Stamp, wants: Wants) -> Result<Option<Tick>, SourceError> {
+        let began = self.calls.now();
+        self.calls.begin(now);
+        let mut tick = self.look(wants, now)?;
+        // One device alone may call for a new session for ever: it gets one, and then not before
+        // a while has passed, so that it cannot take the others down.
+        if self.calls.ended().is_some() && now.boot_ms >= self.obey_from_ms {
+            self.obey_from_ms = now.boot_ms + LONGEST_WAIT_MS;
+            self.close();
+            tick = self.look(wants, now)?;
+        }
+        self.seq += 1;
+        tick.took_ms = self.calls.now().since(began) as u32;
+        tick.driver_calls = self.calls.made();
+        Ok(Some(Tick::Gpus(tick)))
+    }
+}
+
+impl Drop for NvmlSource {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Pause {
+    /// Doubles with every failure.
+    fn after(&mut self, error: &SourceError, now: Stamp) {
+        self.length_ms = (self.length_ms * 2).clamp(SHORTEST_WAIT_MS, LONGEST_WAIT_MS);
+        self.until_ms = now.boot_ms + self.length_ms;
+        self.error = Some(error.clone());
+    }
+}
+
+/// Why the library could not be opened.
+fn open_error(path: &OsStr, error: NvmlError) -> SourceError {
+    let path = path.display();
+    match error {
+        NvmlError::LibloadingError(error) => SourceError::NoLibrary(error.to_string()),
+        NvmlError::FailedToLoadSymbol(symbol) => {
+            SourceError::NoLibrary(format!("{path} is not the driver's library: {symbol}"))
+        }
+        other => source_error("nvmlInit_v2", other.into()),
+    }
+}
+
+/// A fault of a call without which nothing else can be asked.
+fn source_error(call: &'static str, fault: Fault) -> SourceError {
+    match fault {
+        Fault::Code(9) => SourceError::NoDriver,
+        Fault::Code(18) => SourceError::VersionMismatch,
+        Fault::Code(4 | 17) => SourceError::NoPermission,
+        Fault::Code(12) => SourceError::NoLibrary(format!("{call} misses a library of its own")),
+        Fault::Code(code) => SourceError::Driver { call, code },
+        Fault::NoSymbol => SourceError::NoLibrary(format!("the library has no {call}")),
+        Fault::Nonsense => SourceError::Driver { call, code: 999 },
+    }
+}

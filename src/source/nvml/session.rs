@@ -1,0 +1,270 @@
+//! From one opening of the library to the next: the devices, in the driver's order, and a look at
+//! all of them.
+
+use std::ffi::OsStr;
+
+use super::SourceError;
+use super::calls::Calls;
+use super::fault::Fault;
+use super::lists::Lists;
+use super::raw::{DeviceId, Library};
+use super::subject::{Driver, Facts, Subject};
+use super::{open_error, slow};
+use crate::ids::{GpuIndex, GpuUuid, Stamp};
+use crate::sample::{DriverInfo, GpuProc, GpuSample, Memory, MigInfo, Nonsense, Reading, Why};
+use crate::source::Wants;
+
+/// How often settings, MIG instances and unsupported questions are looked at again.
+const RARELY_MS: u64 = 10_000;
+
+/// The opened driver.
+pub(super) struct Session {
+    library: Library,
+    lists: Lists,
+    pub(super) driver: DriverInfo,
+    /// As the driver counts its GPUs.
+    count: u32,
+    subjects: Vec<Subject>,
+    refreshed_ms: u64,
+}
+
+/// What comes first in a look, since it is what people look for.
+type Fast = (Reading<Memory>, Reading<Vec<GpuProc>>);
+
+impl Session {
+    /// Opens the library and finds every GPU. One of `remembered` that is there no more is shown as
+    /// lost.
+    pub(super) fn open(
+        path: &OsStr,
+        calls: &Calls,
+        remembered: &[(GpuIndex, Facts)],
+        now: Stamp,
+    ) -> Result<Self, SourceError> {
+        let mut library = calls
+            .announce("nvmlInit_v2", None, || Library::open(path))
+            .map_err(|error| open_error(path, error))?;
+        let count = count(&library, calls)?;
+        if count == 0 {
+            return Err(SourceError::NoGpu);
+        }
+        let driver = driver_info(&library, calls);
+        let mut subjects: Vec<_> = (0..count)
+            .map(|index| subject(&mut library, calls, GpuIndex(index), remembered))
+            .collect();
+        for (index, facts) in remembered.iter().filter(|known| known.1.uuid_known) {
+            if !subjects.iter().any(|subject| subject.facts.uuid == facts.uuid) {
+                let lost = Err(Fault::GPU_IS_LOST);
+                subjects.push(Subject::new(*index, lost, facts.clone()));
+            }
+        }
+        let lists = Lists::new(&library);
+        let mut session = Self { library, lists, driver, count, subjects, refreshed_ms: 0 };
+        session.refresh(calls, now);
+        Ok(session)
+    }
+
+    /// Whether the driver still has the GPUs that it had, or whether it must be opened again.
+    pub(super) fn holds(&self, calls: &Calls) -> Result<bool, SourceError> {
+        let now = count(&self.library, calls)?;
+        Ok(now == self.count)
+    }
+
+    /// Every GPU's index and facts, to be handed to the next session.
+    pub(super) fn facts(&self) -> Vec<(GpuIndex, Facts)> {
+        let gpus = self.subjects.iter().filter(|subject| subject.mig.is_none());
+        gpus.map(|subject| (subject.index, subject.facts.clone())).collect()
+    }
+
+    /// Shuts the library down.
+    pub(super) fn close(self, calls: &Calls) {
+        calls.announce("nvmlShutdown", None, || drop(self));
+    }
+
+    /// One look at everything: memory and processes of all devices first, then the rest.
+    pub(super) fn look(
+        &mut self,
+        calls: &Calls,
+        pid_max: u32,
+        wants: Wants,
+        now: Stamp,
+    ) -> (Vec<GpuSample>, Nonsense) {
+        let mut nonsense = Nonsense::default();
+        let driver = Driver { library: &self.library, calls };
+        let mut fast: Vec<Fast> = Vec::with_capacity(self.subjects.len());
+        for subject in &mut self.subjects {
+            subject.begin();
+            let memory = subject.memory(driver, &mut nonsense);
+            let lists = (&mut self.lists, pid_max);
+            fast.push((memory, subject.processes(driver, lists, &mut nonsense)));
+        }
+        let samples = self
+            .subjects
+            .iter_mut()
+            .zip(fast)
+            .map(|(subject, (memory, processes))| {
+                slow::complete(subject, driver, wants, memory, processes)
+            })
+            .collect();
+        if now.boot_ms.saturating_sub(self.refreshed_ms) >= RARELY_MS {
+            self.refresh(calls, now);
+        }
+        (samples, nonsense)
+    }
+
+    /// Reads what changes rarely. Slow, so it comes after a look: what it finds shows in the next.
+    fn refresh(&mut self, calls: &Calls, now: Stamp) {
+        self.refreshed_ms = now.boot_ms;
+        let known = std::mem::take(&mut self.subjects);
+        let (instances, gpus): (Vec<_>, Vec<_>) =
+            known.into_iter().partition(|subject| subject.mig.is_some());
+        let mut instances: Vec<_> = instances.into_iter().map(Some).collect();
+        for mut gpu in gpus {
+            find_again(&mut self.library, calls, &mut gpu);
+            gpu.forget_silence();
+            gpu.begin();
+            slow::settings(&mut gpu, Driver { library: &self.library, calls });
+            let found = find_instances(&mut self.library, calls, &gpu);
+            self.subjects.push(gpu);
+            for mut instance in found {
+                // Keeps what was learned of one that is still there.
+                let same = |known: &Option<Subject>| {
+                    known.as_ref().is_some_and(|known| known.facts.uuid == instance.facts.uuid)
+                };
+                if let Some(known) = instances.iter().position(same)
+                    && let Some(known) = instances[known].take()
+                {
+                    instance = known.with_handle(instance.handle);
+                }
+                self.subjects.push(instance);
+            }
+        }
+    }
+}
+
+fn count(library: &Library, calls: &Calls) -> Result<u32, SourceError> {
+    const CALL: &str = "nvmlDeviceGetCount_v2";
+    calls
+        .make(CALL, None, || library.nvml().device_count())
+        .map_err(|fault| super::source_error(CALL, fault))
+}
+
+fn driver_info(library: &Library, calls: &Calls) -> DriverInfo {
+    let nvml = library.nvml();
+    let version = calls.make("nvmlSystemGetDriverVersion", None, || nvml.sys_driver_version());
+    let own = calls.make("nvmlSystemGetNVMLVersion", None, || nvml.sys_nvml_version());
+    // This one opens the CUDA library.
+    let cuda =
+        calls.make("nvmlSystemGetCudaDriverVersion_v2", None, || nvml.sys_cuda_driver_version());
+    let cuda = cuda.map(|number| format!("{}.{}", number / 1000, number % 1000 / 10));
+    DriverInfo {
+        version: version.map_err(Fault::why).into(),
+        cuda: cuda.map_err(Fault::why).into(),
+        nvml: own.map_err(Fault::why).into(),
+    }
+}
+
+fn subject(
+    library: &mut Library,
+    calls: &Calls,
+    index: GpuIndex,
+    remembered: &[(GpuIndex, Facts)],
+) -> Subject {
+    const CALL: &str = "nvmlDeviceGetHandleByIndex_v2";
+    let handle = calls.make(CALL, Some(index), || library.by_index(index.0));
+    let facts = match handle {
+        Ok(id) => facts(Driver { library, calls }, index, id),
+        Err(fault) => Facts::unknown(index, fault.why()),
+    };
+    if facts.uuid_known {
+        return Subject::new(index, handle, facts);
+    }
+    let known = remembered.iter().find(|known| known.0 == index && known.1.uuid_known);
+    Subject::new(index, handle, known.map_or(facts, |known| known.1.clone()))
+}
+
+/// What is true for good of a device. A GPU that cannot tell its uuid is not lost sight of.
+fn facts(driver: Driver<'_>, index: GpuIndex, id: DeviceId) -> Facts {
+    let Driver { library, calls } = driver;
+    let (device, gpu) = (library.device(id), Some(index));
+    let uuid = calls.make("nvmlDeviceGetUUID", gpu, || device.uuid());
+    let name = calls.make("nvmlDeviceGetName", gpu, || device.name());
+    let minor = calls.make("nvmlDeviceGetMinorNumber", gpu, || device.minor_number());
+    let pci = calls.make("nvmlDeviceGetPciInfo_v3", gpu, || device.pci_info());
+    let uuid = uuid.ok().filter(|uuid| !uuid.is_empty());
+    let unknown = Facts::unknown(index, Why::NotYet).uuid;
+    Facts {
+        uuid_known: uuid.is_some(),
+        uuid: uuid.map_or(unknown, |uuid| GpuUuid::new(&uuid)),
+        name: name.map_err(Fault::why).into(),
+        minor: minor.map_err(Fault::why).into(),
+        pci_bus_id: pci.map(|pci| pci.bus_id).map_err(Fault::why).into(),
+    }
+}
+
+/// Looks again for a GPU that could not be asked: after a reset it is a new one to the library.
+fn find_again(library: &mut Library, calls: &Calls, gpu: &mut Subject) {
+    if gpu.handle.is_ok() && !gpu.is_lost() {
+        return;
+    }
+    let at = Some(gpu.index);
+    let found = if gpu.facts.uuid_known {
+        let uuid = gpu.facts.uuid.clone();
+        calls.make("nvmlDeviceGetHandleByUUID", at, || library.by_uuid(&uuid.0))
+    } else {
+        calls.make("nvmlDeviceGetHandleByIndex_v2", at, || library.by_index(gpu.index.0))
+    };
+    let Ok(id) = found else { return };
+    gpu.handle = found;
+    if !gpu.facts.uuid_known {
+        gpu.facts = facts(Driver { library, calls }, gpu.index, id);
+    }
+}
+
+/// The MIG instances of a GPU in MIG mode.
+fn find_instances(library: &mut Library, calls: &Calls, gpu: &Subject) -> Vec<Subject> {
+    const CALL: &str = "nvmlDeviceGetMigDeviceHandleByIndex";
+    /// No GPU has more than seven slices; a driver's own number is not trusted far beyond.
+    const MOST: u32 = 64;
+    let (Ok(id), Some(true)) = (gpu.handle, gpu.settings.mig_enabled.get()) else {
+        return Vec::new();
+    };
+    let at = Some(gpu.index);
+    let slots = calls
+        .make("nvmlDeviceGetMaxMigDeviceCount", at, || library.device(id).mig_device_count())
+        .unwrap_or_default();
+    let mut found = Vec::new();
+    for slot in 0..slots.min(MOST) {
+        // NOT_FOUND is an empty slot.
+        let Ok(instance) = calls.make(CALL, at, || library.instance(id, slot)) else { continue };
+        let driver = Driver { library, calls };
+        let mut own = instance_facts(driver, gpu, instance, slot);
+        let number = |call, read: fn(&Library, DeviceId) -> Result<u32, Fault>| {
+            let answer = calls.make(call, at, || read(driver.library, instance));
+            Reading::from(answer.map_err(Fault::why))
+        };
+        own.mig = Some(MigInfo {
+            parent: gpu.facts.uuid.clone(),
+            gpu_instance: number("nvmlDeviceGetGpuInstanceId", Library::gpu_instance),
+            compute_instance: number("nvmlDeviceGetComputeInstanceId", Library::compute_instance),
+        });
+        found.push(own);
+    }
+    found
+}
+
+fn instance_facts(driver: Driver<'_>, gpu: &Subject, id: DeviceId, slot: u32) -> Subject {
+    let Driver { library, calls } = driver;
+    let (device, at) = (library.device(id), Some(gpu.index));
+    let uuid = calls.make("nvmlDeviceGetUUID", at, || device.uuid()).ok();
+    let name = calls.make("nvmlDeviceGetName", at, || device.name());
+    let unknown = || format!("MIG-unknown-{}-{slot}", gpu.index);
+    let facts = Facts {
+        uuid_known: uuid.is_some(),
+        uuid: GpuUuid::new(&uuid.unwrap_or_else(unknown)),
+        name: name.map_err(Fault::why).into(),
+        // An instance is reached through its GPU's device file.
+        minor: gpu.facts.minor,
+        pci_bus_id: gpu.facts.pci_bus_id.clone(),
+    };
+    Subject::new(gpu.index, Ok(id), facts)
+}

@@ -1,0 +1,196 @@
+//! What is asked after memory and processes: how busy, how hot, how fast.
+
+use nvml_wrapper::enum_wrappers::device::{Clock, PcieUtilCounter, TemperatureSensor};
+
+use super::fault::Fault;
+use super::raw::Library;
+use super::subject::{Driver, Settings, Subject};
+use crate::sample::{GpuProc, GpuSample, Memory, Pcie, Reading, Throttle, Utilization, Why};
+use crate::source::Wants;
+use crate::units::{BytesPerSecond, Celsius, Megahertz, Milliwatts, Percent};
+
+/// Asks the rest and puts the sample together.
+pub(super) fn complete(
+    subject: &mut Subject,
+    driver: Driver<'_>,
+    wants: Wants,
+    memory: Reading<Memory>,
+    mut processes: Reading<Vec<GpuProc>>,
+) -> GpuSample {
+    let sensors = if subject.mig.is_some() {
+        Sensors::absent(Why::NotSupported)
+    } else {
+        Sensors::read(subject, driver, wants)
+    };
+    let process_utilization = process_utilization(subject, driver, wants, &mut processes);
+    let lost = subject.is_lost().then_some(Why::GpuLost);
+    let settings = lost.map_or(subject.settings, Settings::absent);
+    GpuSample {
+        uuid: subject.facts.uuid.clone(),
+        index: subject.index,
+        mig: subject.mig.clone(),
+        name: subject.facts.name.clone(),
+        minor: subject.facts.minor,
+        pci_bus_id: subject.facts.pci_bus_id.clone(),
+        memory,
+        utilization: sensors.utilization,
+        temperature: sensors.temperature,
+        power: sensors.power,
+        power_limit: settings.power_limit,
+        sm_clock: sensors.sm_clock,
+        memory_clock: sensors.memory_clock,
+        throttle: sensors.throttle,
+        performance_state: sensors.performance_state,
+        pcie: sensors.pcie,
+        fan: sensors.fan,
+        mig_enabled: settings.mig_enabled,
+        persistence: settings.persistence,
+        processes,
+        process_utilization,
+    }
+}
+
+/// Reads what an administrator sets.
+pub(super) fn settings(subject: &mut Subject, driver: Driver<'_>) {
+    subject.settings = Settings {
+        power_limit: subject
+            .read(driver, ("nvmlDeviceGetEnforcedPowerLimit", 0), |gpu| gpu.enforced_power_limit())
+            .map(|limit| Milliwatts(u64::from(limit))),
+        mig_enabled: subject
+            .read(driver, ("nvmlDeviceGetMigMode", 0), |gpu| gpu.mig_mode())
+            .map(|mode| mode.current != 0),
+        persistence: subject
+            .read(driver, ("nvmlDeviceGetPersistenceMode", 0), |gpu| gpu.is_in_persistent_mode()),
+    };
+}
+
+fn process_utilization(
+    subject: &mut Subject,
+    driver: Driver<'_>,
+    wants: Wants,
+    processes: &mut Reading<Vec<GpuProc>>,
+) -> Reading<()> {
+    let Reading::Value(processes) = processes else {
+        return Reading::Absent(if subject.is_lost() { Why::GpuLost } else { Why::NotAsked });
+    };
+    if subject.mig.is_some() {
+        for process in processes {
+            process.sm = Reading::Absent(Why::NotSupported);
+        }
+        return Reading::Absent(Why::NotSupported);
+    }
+    // The samples of nobody are not worth 2 ms.
+    if !wants.process_utilization || processes.is_empty() {
+        return Reading::Absent(Why::NotAsked);
+    }
+    subject.sample_processes(driver, processes)
+}
+
+struct Sensors {
+    utilization: Reading<Utilization>,
+    temperature: Reading<Celsius>,
+    power: Reading<Milliwatts>,
+    throttle: Reading<Throttle>,
+    sm_clock: Reading<Megahertz>,
+    memory_clock: Reading<Megahertz>,
+    performance_state: Reading<u32>,
+    fan: Reading<Percent>,
+    pcie: Reading<Pcie>,
+}
+
+impl Sensors {
+    const fn absent(why: Why) -> Self {
+        Self {
+            utilization: Reading::Absent(why),
+            temperature: Reading::Absent(why),
+            power: Reading::Absent(why),
+            throttle: Reading::Absent(why),
+            sm_clock: Reading::Absent(why),
+            memory_clock: Reading::Absent(why),
+            performance_state: Reading::Absent(why),
+            fan: Reading::Absent(why),
+            pcie: Reading::Absent(why),
+        }
+    }
+
+    fn read(subject: &mut Subject, driver: Driver<'_>, wants: Wants) -> Self {
+        let mut sensors = Self::absent(Why::NotAsked);
+        sensors.utilization = utilization(subject, driver);
+        sensors.temperature = subject
+            .read(driver, ("nvmlDeviceGetTemperature", 0), |gpu| {
+                gpu.temperature(TemperatureSensor::Gpu)
+            })
+            .map(|degrees| Celsius(degrees.cast_signed()));
+        sensors.power = subject
+            .read(driver, ("nvmlDeviceGetPowerUsage", 0), |gpu| gpu.power_usage())
+            .map(|drawn| Milliwatts(u64::from(drawn)));
+        sensors.throttle = throttle(subject, driver);
+        if wants.details {
+            sensors.details(subject, driver);
+        }
+        if wants.pcie {
+            sensors.pcie = pcie(subject, driver);
+        }
+        sensors
+    }
+
+    fn details(&mut self, subject: &mut Subject, driver: Driver<'_>) {
+        let mut clock = |which, selector| {
+            subject
+                .read(driver, ("nvmlDeviceGetClockInfo", selector), |gpu| gpu.clock_info(which))
+                .map(Megahertz)
+        };
+        self.sm_clock = clock(Clock::SM, 1);
+        self.memory_clock = clock(Clock::Memory, 2);
+        let state = subject
+            .read(driver, ("nvmlDeviceGetPerformanceState", 0), |gpu| gpu.performance_state());
+        // 32 is the driver's "unknown".
+        self.performance_state = match state.map(|state| state.as_c()) {
+            Reading::Value(32..) => Reading::Absent(Why::NotSupported),
+            known => known,
+        };
+        self.fan = subject
+            .read(driver, ("nvmlDeviceGetFanSpeed_v2", 0), |gpu| gpu.fan_speed(0))
+            .map(|share| Percent(share as f32));
+    }
+}
+
+fn utilization(subject: &mut Subject, driver: Driver<'_>) -> Reading<Utilization> {
+    let rates =
+        subject.read(driver, ("nvmlDeviceGetUtilizationRates", 0), |gpu| gpu.utilization_rates());
+    match rates {
+        Reading::Value(rates) if rates.gpu > 100 || rates.memory > 100 => {
+            Reading::Absent(Why::Nonsense)
+        }
+        rates => rates.map(|rates| Utilization {
+            sm: Percent(rates.gpu as f32),
+            memory: Percent(rates.memory as f32),
+        }),
+    }
+}
+
+fn throttle(subject: &mut Subject, driver: Driver<'_>) -> Reading<Throttle> {
+    const NEWER: &str = "nvmlDeviceGetCurrentClocksEventReasons";
+    const OLDER: &str = "nvmlDeviceGetCurrentClocksThrottleReasons";
+    let bits = match subject.ask(driver, (NEWER, 0), Library::clocks_event_reasons) {
+        Err(fault) if fault.wants_older() => {
+            subject.ask(driver, (OLDER, 0), Library::clocks_throttle_reasons)
+        }
+        answer => answer,
+    };
+    bits.map(Throttle).map_err(Fault::why).into()
+}
+
+/// 20 ms for each direction, which the driver spends counting. It counts in KiB a second.
+fn pcie(subject: &mut Subject, driver: Driver<'_>) -> Reading<Pcie> {
+    const CALL: &str = "nvmlDeviceGetPcieThroughput";
+    let mut count = |counter, selector| {
+        let way = subject.read(driver, (CALL, selector), |gpu| gpu.pcie_throughput(counter));
+        way.map(|kib| BytesPerSecond(u64::from(kib) * 1024))
+    };
+    // The driver speaks for the GPU: what it sends is what the host receives.
+    match (count(PcieUtilCounter::Receive, 1), count(PcieUtilCounter::Send, 0)) {
+        (Reading::Value(rx), Reading::Value(tx)) => Reading::Value(Pcie { rx, tx }),
+        (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Reading::Absent(why),
+    }
+}

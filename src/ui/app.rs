@@ -1,0 +1,352 @@
+//! All state of the view. It holds what the user has chosen; what is shown comes with each call.
+
+use std::collections::BTreeSet;
+
+use ratatui::layout::Rect;
+
+use super::action::{Action, KeyMap};
+use super::filter::Filter;
+use super::kill::Dialog;
+use super::rows::{Choice, Row, RowKey, Sort, Subject, build};
+use super::theme::Look;
+use crate::analyze::{Holder, View};
+use crate::fields::FieldId;
+use crate::history::{ChartPoint, History};
+use crate::ids::{GpuUuid, Pid, Stamp};
+use crate::rules::Finding;
+
+/// What is set once and rarely changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Colours and characters.
+    pub look: Look,
+    /// Which key does what.
+    pub keys: KeyMap,
+    /// Local time, in seconds east of UTC.
+    pub utc_offset_s: i32,
+    /// Refresh interval, in milliseconds.
+    pub interval_ms: u64,
+    /// Whether `z` asks first.
+    pub confirm_kill: bool,
+    /// The stretch of time in the charts, in milliseconds.
+    pub chart_ms: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            look: Look::new(true, false),
+            keys: KeyMap::default(),
+            utc_offset_s: 0,
+            interval_ms: 1000,
+            confirm_kill: true,
+            chart_ms: 600_000,
+        }
+    }
+}
+
+/// What fills the screen.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Page {
+    /// GPUs, processes, fixes.
+    #[default]
+    Main,
+    /// One process.
+    Detail(Tab),
+    /// Every key.
+    Help,
+    /// Every fix, the selected one in full.
+    Fixes,
+    /// A text: what `explain` said.
+    Text {
+        /// Its title.
+        title: String,
+        /// Its lines. Hostile text.
+        lines: Vec<String>,
+    },
+    /// No GPU can be read here.
+    NoGpu(NoGpu),
+}
+
+/// The tabs of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tab {
+    /// What it is, and why.
+    #[default]
+    Verdict,
+    /// What its allocator says.
+    Allocator,
+    /// What it computes.
+    Workload,
+    /// How its memory moved.
+    History,
+    /// The variables that matter.
+    Environment,
+}
+
+impl Tab {
+    /// In their order.
+    pub const ALL: [Self; 5] =
+        [Self::Verdict, Self::Allocator, Self::Workload, Self::History, Self::Environment];
+
+    /// Its name.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Verdict => "verdict",
+            Self::Allocator => "allocator",
+            Self::Workload => "workload",
+            Self::History => "history",
+            Self::Environment => "environment",
+        }
+    }
+
+    /// The tab `by` further, round.
+    #[must_use]
+    pub fn step(self, by: usize) -> Self {
+        Self::ALL[(self as usize + by) % Self::ALL.len()]
+    }
+}
+
+/// What was found where a GPU was looked for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NoGpu {
+    /// What was looked for, and what was found.
+    pub facts: Vec<(String, String)>,
+    /// What to do.
+    pub advice: String,
+}
+
+/// A line of text that is being typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    /// What for.
+    pub kind: PromptKind,
+    /// What stands there.
+    pub text: String,
+}
+
+/// What is being typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PromptKind {
+    /// A filter; it applies while it is typed.
+    Filter,
+    /// An error message to explain.
+    Explain,
+    /// The name of a recording.
+    Recording,
+}
+
+/// One line about something that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// What. Hostile text.
+    pub text: String,
+    /// Whether something failed.
+    pub error: bool,
+}
+
+/// Where in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Position {
+    /// At the newest tick, following.
+    #[default]
+    Live,
+    /// Held at a moment, in milliseconds since boot.
+    At(u64),
+}
+
+/// Something that can be clicked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hit {
+    /// Selects a row.
+    Row(RowKey),
+    /// Sorts.
+    Column(FieldId),
+    /// Presses a key.
+    Do(Action),
+    /// Chooses a GPU.
+    Gpu(GpuUuid),
+    /// Opens a tab.
+    Tab(Tab),
+    /// Selects a fix.
+    Finding(usize),
+}
+
+/// What the last frame showed where: `draw` gives it, the next click needs it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Drawn {
+    /// What can be clicked, the topmost last.
+    pub hits: Vec<(Rect, Hit)>,
+    /// Which row of the table was selected.
+    pub selected: usize,
+    /// The first row of the table that was shown.
+    pub first_row: usize,
+    /// How many rows fit.
+    pub rows: usize,
+    /// Lines of a text page that do not fit: as far as it can be scrolled.
+    pub overflow: usize,
+    /// Whether something slow to read was shown.
+    pub wants: Wants,
+}
+
+/// What is shown and costs the driver time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Wants {
+    /// Traffic on the bus.
+    pub pcie: bool,
+    /// Use of the multiprocessors by process.
+    pub process_utilization: bool,
+}
+
+/// All state of the view.
+#[derive(Debug, Default)]
+pub struct App {
+    /// Look, keys, interval.
+    pub settings: Settings,
+    /// What fills the screen.
+    pub page: Page,
+    /// The selected row; `None` for the first.
+    pub selected: Option<RowKey>,
+    /// Processes of this GPU only.
+    pub scope: Option<GpuUuid>,
+    /// The order of the rows.
+    pub sort: Sort,
+    /// Processes under their launchers.
+    pub tree: bool,
+    /// Which rows there are.
+    pub filter: Filter,
+    /// Marked rows.
+    pub marks: BTreeSet<RowKey>,
+    /// What is being typed.
+    pub prompt: Option<Prompt>,
+    /// A kill that is asked for or under way.
+    pub kill: Option<Dialog>,
+    /// Whether the plan under way is that of the key for all zombies.
+    pub zombies_asked: bool,
+    /// The choice of how hard, for `X`.
+    pub choosing: bool,
+    /// The last thing that happened.
+    pub message: Option<Message>,
+    /// Where in time.
+    pub position: Position,
+    /// The name of the recording that is shown. Hostile text.
+    pub recording: Option<String>,
+    /// The selected fix.
+    pub finding: usize,
+    /// How far a text page is scrolled.
+    pub scroll: usize,
+    /// What the last frame showed.
+    pub drawn: Drawn,
+    /// What was last asked for.
+    pub wanted: Wants,
+}
+
+impl App {
+    /// With these settings, on the main page.
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
+    /// The rows of the table now.
+    pub fn rows<'v>(&self, view: &'v View) -> Vec<Row<'v>> {
+        let choice = Choice {
+            scope: self.scope.as_ref(),
+            filter: &self.filter,
+            sort: self.sort,
+            tree: self.tree,
+        };
+        build(view, choice)
+    }
+
+    /// Which of the rows is selected; its neighbour where it is gone, the first before any choice.
+    pub fn selected_in(&self, rows: &[Row<'_>]) -> usize {
+        let Some(key) = &self.selected else { return 0 };
+        let found = rows.iter().position(|row| row.is(key));
+        found.unwrap_or_else(|| self.drawn.selected.min(rows.len().saturating_sub(1)))
+    }
+
+    /// The process that the page is about: in the detail the one that was opened, even where a
+    /// filter hides its row, and nobody where it is gone; else that of the selected row.
+    pub fn subject_of_page<'v>(&self, view: &'v View, rows: &[Row<'v>]) -> Option<&'v Holder> {
+        if let (Page::Detail(_), Some(key)) = (&self.page, &self.selected) {
+            return view.holders.iter().find(|holder| RowKey::is_of(key, holder));
+        }
+        match rows.get(self.selected_in(rows))?.subject {
+            Subject::Holder(holder) => Some(holder),
+            _ => None,
+        }
+    }
+
+    /// The GPU that has the full panel: the chosen one, or that of the selected row.
+    pub fn focus<'v>(&self, view: &'v View, selected: Option<&Row<'v>>) -> Option<&'v GpuUuid> {
+        let known = |uuid: &GpuUuid| {
+            view.gpus.iter().map(|gpu| &gpu.sample.uuid).find(|known| *known == uuid)
+        };
+        let of_row = || match selected?.subject {
+            Subject::Holder(holder) => known(&holder.gpu),
+            Subject::Unaccounted(gpu, _) => Some(&gpu.sample.uuid),
+            Subject::Job(..) => None,
+        };
+        let first = || view.gpus.first().map(|gpu| &gpu.sample.uuid);
+        self.scope.as_ref().and_then(known).or_else(of_row).or_else(first)
+    }
+
+    /// Says something in the message line.
+    pub fn say(&mut self, text: impl Into<String>) {
+        self.message = Some(Message { text: text.into(), error: false });
+    }
+}
+
+/// What the screen asks of the past; the history answers.
+pub trait Charts {
+    /// The moment of the newest tick.
+    fn latest(&self) -> Option<Stamp>;
+
+    /// The oldest moment that can be shown.
+    fn oldest(&self) -> Option<Stamp>;
+
+    /// Used memory of a GPU between two moments (milliseconds since boot), the older first.
+    fn gpu(&self, gpu: &GpuUuid, span_ms: (u64, u64), columns: usize) -> Vec<Option<ChartPoint>>;
+
+    /// The same of one process on it.
+    fn holder(
+        &self,
+        holder: (&GpuUuid, Pid),
+        span_ms: (u64, u64),
+        columns: usize,
+    ) -> Vec<Option<ChartPoint>>;
+}
+
+impl Charts for History {
+    fn latest(&self) -> Option<Stamp> {
+        Self::latest(self)
+    }
+
+    fn oldest(&self) -> Option<Stamp> {
+        Self::oldest(self)
+    }
+
+    fn gpu(&self, gpu: &GpuUuid, span_ms: (u64, u64), columns: usize) -> Vec<Option<ChartPoint>> {
+        self.gpu_chart(gpu, span_ms.0, span_ms.1, columns)
+    }
+
+    fn holder(
+        &self,
+        (gpu, pid): (&GpuUuid, Pid),
+        span_ms: (u64, u64),
+        columns: usize,
+    ) -> Vec<Option<ChartPoint>> {
+        self.holder_chart(gpu, pid, span_ms.0, span_ms.1, columns)
+    }
+}
+
+/// What the screen is about at this moment.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The state of the machine.
+    pub view: &'a View,
+    /// What was seen so far.
+    pub history: &'a dyn Charts,
+    /// What should be known, as the rules order it.
+    pub findings: &'a [Finding],
+}

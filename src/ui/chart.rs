@@ -1,0 +1,148 @@
+//! Memory over time: one row of blocks, or several of braille. Never animated: a new sample moves
+//! it by what has changed.
+
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::paint::Canvas;
+use crate::history::ChartPoint;
+use crate::units::Bytes;
+
+/// Dots of the two columns of a braille cell, from the lowest row up.
+const DOTS: [[u32; 4]; 2] = [[0x40, 0x04, 0x02, 0x01], [0x80, 0x20, 0x10, 0x08]];
+
+/// Draws one row of blocks, a column for each point, scaled to `whole`.
+pub fn blocks(
+    canvas: &mut Canvas<'_>,
+    at: (u16, u16),
+    (points, whole): (&[Option<ChartPoint>], Bytes),
+    style: Style,
+) {
+    let (theme, glyphs) = (canvas.look.theme, canvas.look.glyphs);
+    let steps = glyphs.levels.len() - 1;
+    for (n, point) in points.iter().enumerate() {
+        let x = at.0 + n as u16;
+        match point {
+            None => canvas.cell(x, at.1, glyphs.gap, theme.dim),
+            Some(point) => {
+                let level = scaled(point.used, whole, steps);
+                // Something is held: it can be seen, however little it is.
+                let level = if point.used > Bytes::ZERO { level.max(1) } else { level };
+                canvas.cell(x, at.1, glyphs.levels[level], style);
+            }
+        }
+    }
+}
+
+/// Draws an area of braille: two points a column, four dots a row, scaled to `whole`. What is
+/// allocated is solid, what is held is a line above it: the space between is cached. Without
+/// braille: the higher of the two points, in rows of blocks.
+pub fn area(
+    canvas: &mut Canvas<'_>,
+    (points, whole): (&[Option<ChartPoint>], Bytes),
+    style: Style,
+) {
+    let (columns, rows) = (canvas.width(), canvas.height());
+    let steps = usize::from(rows) * 4;
+    let mut before = None;
+    for column in 0..columns {
+        let pair = [2 * column, 2 * column + 1].map(|n| points.get(usize::from(n)).copied());
+        let pair = pair.map(Option::flatten);
+        if pair == [None, None] {
+            let (gap, dim) = (canvas.look.glyphs.gap, canvas.look.theme.dim);
+            canvas.cell(column, rows.saturating_sub(1), gap, dim);
+            before = None;
+            continue;
+        }
+        let stretches = pair.map(|point| {
+            let stretch = point.map(|point| Stretch::of(point, whole, steps, before));
+            before = stretch.map(|stretch| stretch.used);
+            stretch
+        });
+        for row in 0..rows {
+            if canvas.look.glyphs.braille {
+                braille_cell(canvas, (column, row), stretches, style);
+            } else {
+                block_cell(canvas, (column, row), (pair, whole), style);
+            }
+        }
+    }
+}
+
+/// What one column of dots shows: solid up to `solid`, a line from `line` to before `used`.
+#[derive(Clone, Copy)]
+struct Stretch {
+    solid: usize,
+    line: usize,
+    top: usize,
+    used: usize,
+}
+
+impl Stretch {
+    /// The line is joined to where it was `before`.
+    fn of(point: ChartPoint, whole: Bytes, steps: usize, before: Option<usize>) -> Self {
+        let used = scaled(point.used, whole, steps).max(usize::from(point.used > Bytes::ZERO));
+        let solid = point.allocated.map_or(used, |bytes| scaled(bytes, whole, steps)).min(used);
+        let before = before.unwrap_or(used);
+        let line = used.saturating_sub(1).min(before);
+        Self { solid, line, top: used.max(before.saturating_sub(1)), used }
+    }
+
+    const fn dot(self, level: usize) -> bool {
+        level < self.solid || (level >= self.line && level < self.top)
+    }
+}
+
+fn braille_cell(canvas: &mut Canvas<'_>, at: (u16, u16), pair: [Option<Stretch>; 2], style: Style) {
+    let below = usize::from(canvas.height() - 1 - at.1) * 4;
+    let (mut dots, mut solid) = (0_u32, false);
+    for (side, stretch) in pair.iter().enumerate() {
+        let Some(stretch) = stretch else { continue };
+        for (n, dot) in DOTS[side].iter().enumerate() {
+            if stretch.dot(below + n) {
+                dots |= dot;
+            }
+        }
+        solid |= below < stretch.solid;
+    }
+    if let Some(c) = char::from_u32(0x2800 + dots).filter(|_| dots != 0) {
+        let style = if solid { style } else { canvas.look.theme.text };
+        canvas.cell(at.0, at.1, c.encode_utf8(&mut [0; 4]), style);
+    }
+}
+
+fn block_cell(
+    canvas: &mut Canvas<'_>,
+    (column, row): (u16, u16),
+    (pair, whole): ([Option<ChartPoint>; 2], Bytes),
+    style: Style,
+) {
+    let (theme, glyphs) = (canvas.look.theme, canvas.look.glyphs);
+    let rows = usize::from(canvas.height());
+    let below = rows - 1 - usize::from(row);
+    let highest = |bytes: fn(&ChartPoint) -> Bytes| {
+        let most = pair.iter().flatten().map(bytes).max().unwrap_or_default();
+        scaled(most, whole, rows).max(usize::from(most > Bytes::ZERO))
+    };
+    let used = highest(|point| point.used);
+    let allocated = highest(|point| point.allocated.unwrap_or(point.used));
+    if below < allocated {
+        canvas.cell(column, row, glyphs.holders[0], style);
+    } else if below < used {
+        canvas.cell(column, row, glyphs.cached, theme.dim);
+    }
+}
+
+/// `bytes` in steps of `whole`, rounded, never above `steps`.
+fn scaled(bytes: Bytes, whole: Bytes, steps: usize) -> usize {
+    if whole.0 == 0 {
+        return 0;
+    }
+    let share = bytes.0 as f64 / whole.0 as f64;
+    ((share * steps as f64).round() as usize).min(steps)
+}
+
+/// The columns and rows of a part of the screen, for a chart in it.
+pub fn points_for(area: Rect) -> usize {
+    usize::from(area.width) * 2
+}

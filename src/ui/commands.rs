@@ -1,0 +1,279 @@
+//! What each action does.
+
+use super::action::{Action, Key};
+use super::app::{App, Context, Page, Position, Prompt, PromptKind, Tab};
+use super::event::{Effect, Seek};
+use super::filter::Filter;
+use super::rows::{Row, RowKey, Subject};
+use super::update::{digit_of, seek, step_of, tab_of};
+use crate::fields::FieldId;
+use crate::ids::ProcId;
+use crate::sample::KillPreset;
+
+/// Columns that can be sorted by, in the order in which `s` goes through them.
+pub const SORT_ORDER: [FieldId; 9] = [
+    FieldId::Vram,
+    FieldId::Delta,
+    FieldId::Fragmentation,
+    FieldId::Sm,
+    FieldId::Age,
+    FieldId::State,
+    FieldId::User,
+    FieldId::Pid,
+    FieldId::Gpu,
+];
+
+const INTERVALS_MS: [u64; 9] = [100, 250, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000];
+
+/// Does what an action says. `key` is the one that was pressed, for actions that several keys
+/// share.
+pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>) -> Vec<Effect> {
+    if let Some(step) = step_of(action, app.drawn.rows.max(1)) {
+        return step_by(app, step, context);
+    }
+    match action {
+        Action::Quit if matches!(app.page, Page::Main | Page::NoGpu(_)) => {
+            return vec![Effect::Quit];
+        }
+        Action::Quit | Action::Leave => leave(app),
+        Action::Suspend => return vec![Effect::Suspend],
+        Action::Redraw => return vec![Effect::Repaint],
+        Action::Demo | Action::Open if !matches!(app.page, Page::NoGpu(_)) => {
+            app.say("there is a GPU: start vramlens --demo or vramlens replay FILE for that");
+        }
+        Action::Demo => return vec![Effect::StartDemo],
+        Action::Open => {
+            app.prompt = Some(Prompt { kind: PromptKind::Recording, text: String::new() });
+        }
+        Action::Snapshot => return vec![Effect::SaveSnapshot],
+        Action::Help => open(app, Page::Help),
+        Action::Fixes => open(app, Page::Fixes),
+        Action::Detail => detail(app, context),
+        Action::NextGpu | Action::PreviousGpu => next(app, action == Action::NextGpu, context),
+        Action::Gpu => numbered(app, key, context),
+        Action::AllGpus => app.scope = None,
+        Action::Sort => next_sort(app),
+        Action::Reverse => app.sort.reversed = !app.sort.reversed,
+        Action::Tree => app.tree = !app.tree,
+        Action::Filter => {
+            let text = app.filter.source().to_owned();
+            app.prompt = Some(Prompt { kind: PromptKind::Filter, text });
+        }
+        Action::Explain => {
+            app.prompt = Some(Prompt { kind: PromptKind::Explain, text: String::new() });
+        }
+        Action::Mark => mark(app, context),
+        Action::Copy => return copy(app, context),
+        Action::Kill => return plan_kill(app, None, context),
+        Action::KillChoose => app.choosing = true,
+        Action::KillZombies => return zombies(app, context),
+        Action::Faster | Action::Slower => return interval(app, action == Action::Faster),
+        Action::Back | Action::Forward | Action::Oldest | Action::Live | Action::Pause => {
+            return travel(app, action, context);
+        }
+        // Taken above.
+        Action::Up
+        | Action::Down
+        | Action::PageUp
+        | Action::PageDown
+        | Action::Top
+        | Action::Bottom => {}
+    }
+    vec![Effect::Redraw]
+}
+
+fn open(app: &mut App, page: Page) {
+    app.page = if app.page == page { Page::Main } else { page };
+    app.scroll = 0;
+}
+
+/// One thing back: the page, then marks, then the filter, then the GPU.
+fn leave(app: &mut App) {
+    if !matches!(app.page, Page::Main | Page::NoGpu(_)) {
+        open(app, Page::Main);
+    } else if !app.marks.is_empty() {
+        app.marks.clear();
+    } else if !app.filter.is_empty() {
+        app.filter = Filter::default();
+    } else {
+        app.scope = None;
+    }
+}
+
+fn detail(app: &mut App, context: Context<'_>) {
+    match app.page {
+        Page::Main => {
+            let rows = app.rows(context.view);
+            if let Some(row) = rows.get(app.selected_in(&rows)) {
+                app.selected = Some(row.key());
+                open(app, Page::Detail(Tab::Verdict));
+            }
+        }
+        Page::Help | Page::Text { .. } | Page::Detail(_) => open(app, Page::Main),
+        Page::Fixes | Page::NoGpu(_) => {}
+    }
+}
+
+fn step_by(app: &mut App, step: isize, context: Context<'_>) -> Vec<Effect> {
+    match app.page {
+        Page::Main => {
+            let rows = app.rows(context.view);
+            let last = rows.len().saturating_sub(1);
+            let to = app.selected_in(&rows).saturating_add_signed(step).min(last);
+            app.selected = rows.get(to).map(Row::key);
+        }
+        Page::Fixes => {
+            let last = context.findings.len().saturating_sub(1);
+            app.finding = app.finding.min(last).saturating_add_signed(step).min(last);
+        }
+        _ => {
+            let scroll = app.scroll.min(app.drawn.overflow).saturating_add_signed(step);
+            app.scroll = scroll.min(app.drawn.overflow);
+        }
+    }
+    vec![Effect::Redraw]
+}
+
+/// The next tab in the detail, the next GPU elsewhere; behind the last one all of them.
+fn next(app: &mut App, forward: bool, context: Context<'_>) {
+    if let Page::Detail(tab) = app.page {
+        let by = if forward { 1 } else { Tab::ALL.len() - 1 };
+        (app.page, app.scroll) = (Page::Detail(tab.step(by)), 0);
+        return;
+    }
+    let gpus = &context.view.gpus;
+    let now =
+        app.scope.as_ref().and_then(|scope| gpus.iter().position(|gpu| gpu.sample.uuid == *scope));
+    let to = match (now, forward) {
+        (None, true) => Some(0),
+        (None, false) => gpus.len().checked_sub(1),
+        (Some(n), true) => Some(n + 1),
+        (Some(n), false) => n.checked_sub(1),
+    };
+    app.scope = to.and_then(|n| gpus.get(n)).map(|gpu| gpu.sample.uuid.clone());
+}
+
+fn numbered(app: &mut App, key: Option<Key>, context: Context<'_>) {
+    if matches!(app.page, Page::Detail(_)) {
+        if let Some(tab) = tab_of(key) {
+            (app.page, app.scroll) = (Page::Detail(tab), 0);
+        }
+        return;
+    }
+    let Some(number) = digit_of(key) else { return };
+    match context.view.gpus.iter().find(|gpu| gpu.sample.index.0 == number) {
+        Some(gpu) if app.scope.as_ref() == Some(&gpu.sample.uuid) => app.scope = None,
+        Some(gpu) => app.scope = Some(gpu.sample.uuid.clone()),
+        None => app.say(format!("there is no GPU {number}")),
+    }
+}
+
+fn next_sort(app: &mut App) {
+    let now = SORT_ORDER.iter().position(|field| *field == app.sort.by);
+    let next = now.map_or(0, |n| (n + 1) % SORT_ORDER.len());
+    sort_by(app, SORT_ORDER[next]);
+}
+
+/// Sorts by a column; by the same one again: the other way round.
+pub fn sort_by(app: &mut App, field: FieldId) {
+    let again = app.sort.by == field && !app.sort.reversed;
+    (app.sort.by, app.sort.reversed) = (field, again);
+}
+
+fn mark(app: &mut App, context: Context<'_>) {
+    let rows = app.rows(context.view);
+    let at = app.selected_in(&rows);
+    let Some(row) = rows.get(at) else { return };
+    if let Subject::Holder(holder) = row.subject {
+        let key = row.key();
+        if holder.id.is_none() {
+            app.say(format!("{} is not a process that can be ended", holder.pid));
+        } else if !app.marks.remove(&key) {
+            app.marks.insert(key);
+        }
+    }
+    app.selected = rows.get((at + 1).min(rows.len() - 1)).map(Row::key);
+}
+
+fn copy(app: &mut App, context: Context<'_>) -> Vec<Effect> {
+    let line = context.findings.get(app.finding).filter(|_| app.page == Page::Fixes);
+    let line = line.and_then(|finding| finding.fixes.iter().find_map(|fix| fix.line.clone()));
+    let text = line.or_else(|| {
+        let rows = app.rows(context.view);
+        let holder = app.subject_of_page(context.view, &rows);
+        holder.filter(|_| app.page != Page::Fixes).map(|holder| holder.pid.to_string())
+    });
+    if let Some(text) = text {
+        app.say(format!("copied: {text}"));
+        return vec![Effect::Copy(text), Effect::Redraw];
+    }
+    app.say("there is nothing to copy here");
+    vec![Effect::Redraw]
+}
+
+/// Asks for a plan to end the marked processes, or the selected one.
+pub fn plan_kill(app: &mut App, preset: Option<KillPreset>, context: Context<'_>) -> Vec<Effect> {
+    let rows = app.rows(context.view);
+    let chosen: Vec<&crate::analyze::Holder> = if app.marks.is_empty() {
+        app.subject_of_page(context.view, &rows).into_iter().collect()
+    } else {
+        let marked = |holder: &&_| app.marks.contains(&RowKey::of(holder));
+        context.view.holders.iter().filter(marked).collect()
+    };
+    let mut targets: Vec<ProcId> = chosen.iter().filter_map(|holder| holder.id).collect();
+    // A ghost is nobody: those who keep its memory are.
+    targets.extend(chosen.iter().flat_map(|holder| &holder.survivors));
+    targets.sort_unstable();
+    targets.dedup();
+    if targets.is_empty() {
+        app.say(match chosen.first() {
+            Some(holder) => format!("{}: no process that can be ended is known", holder.pid),
+            None => "no process is selected".to_owned(),
+        });
+        return vec![Effect::Redraw];
+    }
+    app.zombies_asked = false;
+    vec![Effect::PlanKill { targets, preset }]
+}
+
+fn zombies(app: &mut App, context: Context<'_>) -> Vec<Effect> {
+    if context.view.holders.iter().any(|holder| holder.verdict.zombie) {
+        app.zombies_asked = true;
+        return vec![Effect::PlanZombies];
+    }
+    app.say("there is no zombie");
+    vec![Effect::Redraw]
+}
+
+fn interval(app: &mut App, faster: bool) -> Vec<Effect> {
+    let now = app.settings.interval_ms;
+    let next = if faster {
+        INTERVALS_MS.iter().rev().find(|ms| **ms < now)
+    } else {
+        INTERVALS_MS.iter().find(|ms| **ms > now)
+    };
+    match next {
+        Some(ms) => {
+            app.settings.interval_ms = *ms;
+            vec![Effect::SetInterval(*ms), Effect::Redraw]
+        }
+        None => Vec::new(),
+    }
+}
+
+fn travel(app: &mut App, action: Action, context: Context<'_>) -> Vec<Effect> {
+    let now = context.view.at.boot_ms;
+    let oldest = context.history.oldest().map_or(now, |stamp| stamp.boot_ms);
+    let newest = context.history.latest().map_or(now, |stamp| stamp.boot_ms);
+    // A sixtieth of the chart: ten seconds where it shows ten minutes.
+    let step = (app.settings.chart_ms / 60).max(1000);
+    let to = match action {
+        Action::Pause if app.position == Position::Live => Seek::At(now),
+        Action::Back => Seek::At(now.saturating_sub(step).max(oldest)),
+        Action::Oldest => Seek::At(oldest),
+        Action::Forward if app.position == Position::Live => return Vec::new(),
+        Action::Forward if now + step < newest => Seek::At(now + step),
+        _ => Seek::Live,
+    };
+    seek(app, to)
+}

@@ -1,0 +1,120 @@
+//! The facts of a GPU in words of fixed width.
+
+use ratatui::style::Style;
+
+use super::theme::{Glyphs, Theme};
+use crate::analyze::{Freshness, GpuView, Ledger, View};
+use crate::sample::{GpuSample, Reading, Throttle};
+use crate::units::{Bytes, BytesPerSecond};
+
+/// `util  96%`.
+pub fn utilization(sample: &GpuSample) -> String {
+    format!("util {}", utilization_short(sample))
+}
+
+/// ` 96%`.
+pub fn utilization_short(sample: &GpuSample) -> String {
+    match sample.utilization.value() {
+        Some(share) => format!("{:>3.0}%", share.sm.0),
+        None => "  - ".to_owned(),
+    }
+}
+
+/// ` 54°C`.
+pub fn temperature(sample: &GpuSample, glyphs: &Glyphs) -> String {
+    let unit = if glyphs.ascii { " C" } else { "°C" };
+    match sample.temperature.get() {
+        Some(degrees) => format!("{:>3}{unit}", degrees.0),
+        None => format!("  -{unit}"),
+    }
+}
+
+/// ` 612/700 W`.
+pub fn power(sample: &GpuSample) -> String {
+    let watts = |reading: Reading<crate::units::Milliwatts>| {
+        reading.get().map_or_else(|| "-".to_owned(), |power| (power.0 / 1000).to_string())
+    };
+    format!("{:>4}/{:<3} W", watts(sample.power), watts(sample.power_limit))
+}
+
+/// `SM 1980 MHz  memory 3201 MHz  P0`.
+pub fn clocks(sample: &GpuSample) -> String {
+    let mhz = |reading: Reading<crate::units::Megahertz>| {
+        reading.get().map_or_else(|| "   -".to_owned(), |clock| format!("{:>4}", clock.0))
+    };
+    let state = sample.performance_state.get();
+    let state = state.map_or_else(String::new, |state| format!("  P{state}"));
+    format!("SM {} MHz  memory {} MHz{state}", mhz(sample.sm_clock), mhz(sample.memory_clock))
+}
+
+/// `PCIe in 1.2 GiB/s  out 310 MiB/s`.
+pub fn bus(sample: &GpuSample) -> String {
+    match sample.pcie {
+        Reading::Value(pcie) => {
+            let rate = |BytesPerSecond(n)| format!("{}/s", Bytes(n));
+            format!("PCIe in {:>10}  out {:>10}", rate(pcie.rx), rate(pcie.tx))
+        }
+        Reading::Absent(why) => format!("PCIe {}", why.words()),
+    }
+}
+
+/// How full: the share, and `82% of 139.8G`. What the driver keeps counts as held, since nobody
+/// can have it.
+pub fn fullness(ledger: &Ledger) -> (f64, String) {
+    let held = ledger.total.saturating_sub(ledger.free);
+    let percent = held.percent_of(ledger.total).map_or(0.0, |percent| f64::from(percent.0));
+    // 99.6 is not full.
+    let shown = if percent < 100.0 { percent.min(99.0) } else { percent };
+    (percent, format!("{shown:>3.0}% of {}", ledger.total.short()))
+}
+
+/// The state of a GPU in a word.
+pub fn health(gpu: &GpuView, theme: &Theme) -> (String, Style) {
+    match &gpu.freshness {
+        Freshness::Lost => return ("lost".to_owned(), theme.bad),
+        Freshness::Stalled { for_ms, .. } => {
+            return (format!("no answer for {}", super::words::span(*for_ms)), theme.bad);
+        }
+        Freshness::Starting => return ("starting".to_owned(), theme.dim),
+        _ => {}
+    }
+    match gpu.sample.throttle.get().map(throttled) {
+        Some(Some(word)) => (word.to_owned(), theme.warn),
+        Some(None) => ("ok".to_owned(), theme.good),
+        None => (String::new(), theme.dim),
+    }
+}
+
+/// Why the clocks are held down, in a word, where that is not by choice
+/// (`nvmlClocksEventReasons`).
+const fn throttled(Throttle(bits): Throttle) -> Option<&'static str> {
+    const NAMED: [(u64, &str); 4] =
+        [(0x60, "too hot"), (0x80, "power brake"), (0x08, "slowed down"), (0x04, "power cap")];
+    let mut n = 0;
+    while n < NAMED.len() {
+        if bits & NAMED[n].0 != 0 {
+            return Some(NAMED[n].1);
+        }
+        n += 1;
+    }
+    None
+}
+
+/// What processes hold of a GPU without a total.
+pub fn held_by_processes(view: &View, gpu: &GpuView) -> String {
+    let on_it = view.holders.iter().filter(|holder| holder.gpu == gpu.sample.uuid);
+    let (mut count, mut bytes, mut silent) = (0, Bytes::ZERO, 0);
+    for holder in on_it {
+        count += 1;
+        match holder.bytes.get() {
+            Some(held) => bytes += held,
+            None => silent += 1,
+        }
+    }
+    let of = super::ledger::count(count, "process").replace("processs", "processes");
+    match silent {
+        0 => format!("{of} hold {bytes}"),
+        _ if silent == count => format!("{of} hold an amount that the driver does not tell"),
+        _ => format!("{of} hold {bytes}, {silent} of them an amount that is not told"),
+    }
+}

@@ -1,0 +1,125 @@
+//! Writing into the buffer: clipped, right-aligned, clean, without building strings to throw away.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::theme::Look;
+use crate::sample::text;
+
+/// A piece of the screen to write on, in coordinates of its own. Nothing leaves its area.
+pub struct Canvas<'a> {
+    buffer: &'a mut Buffer,
+    area: Rect,
+    /// How it is drawn.
+    pub look: &'a Look,
+}
+
+impl<'a> Canvas<'a> {
+    /// On this part of the buffer.
+    pub fn new(buffer: &'a mut Buffer, area: Rect, look: &'a Look) -> Self {
+        let area = area.intersection(buffer.area);
+        Self { buffer, area, look }
+    }
+
+    /// A part of this one, given in the screen's coordinates.
+    pub fn part(&mut self, area: Rect) -> Canvas<'_> {
+        let area = area.intersection(self.buffer.area);
+        Canvas { buffer: self.buffer, area, look: self.look }
+    }
+
+    /// Where it lies on the screen.
+    pub const fn area(&self) -> Rect {
+        self.area
+    }
+
+    /// Columns.
+    pub const fn width(&self) -> u16 {
+        self.area.width
+    }
+
+    /// Rows.
+    pub const fn height(&self) -> u16 {
+        self.area.height
+    }
+
+    /// Writes the program's own text; gives the column behind it.
+    pub fn put(&mut self, x: u16, y: u16, text: &str, style: Style) -> u16 {
+        self.put_within(x, y, text, style, self.area.width)
+    }
+
+    /// The same, up to the column `end`.
+    pub fn put_within(&mut self, x: u16, y: u16, text: &str, style: Style, end: u16) -> u16 {
+        let end = end.min(self.area.width);
+        if y >= self.area.height || x >= end {
+            return x;
+        }
+        let (at, row) = (self.area.x + x, self.area.y + y);
+        // Nothing of what lay there before shows through.
+        let style = Style::reset().patch(style);
+        let after = self.buffer.set_stringn(at, row, text, usize::from(end - x), style).0;
+        after - self.area.x
+    }
+
+    /// Writes the program's own text so that it ends before column `end`.
+    pub fn put_right(&mut self, end: u16, y: u16, text: &str, style: Style) -> u16 {
+        let columns = u16::try_from(text::width(text)).unwrap_or(u16::MAX);
+        let start = end.saturating_sub(columns);
+        self.put_within(start, y, text, style, end);
+        start
+    }
+
+    /// Writes text from outside in `columns`, cut where it is longer; gives the column behind it.
+    pub fn put_foreign(&mut self, x: u16, y: u16, text: &str, style: Style, columns: u16) -> u16 {
+        let columns = columns.min(self.area.width.saturating_sub(x));
+        let (dots, ascii) = (self.look.glyphs.ellipsis, self.look.glyphs.ascii);
+        let fitted = text::fit(text, usize::from(columns), dots, ascii);
+        self.put(x, y, &fitted, style)
+    }
+
+    /// Repeats a glyph from column `from` to before `to`; gives `to`.
+    pub fn fill(&mut self, from: u16, to: u16, y: u16, glyph: &str, style: Style) -> u16 {
+        if y < self.area.height {
+            for x in from..to.min(self.area.width) {
+                self.cell(x, y, glyph, style);
+            }
+        }
+        to
+    }
+
+    /// One cell.
+    pub fn cell(&mut self, x: u16, y: u16, glyph: &str, style: Style) {
+        if x < self.area.width
+            && y < self.area.height
+            && let Some(cell) = self.buffer.cell_mut((self.area.x + x, self.area.y + y))
+        {
+            cell.set_symbol(glyph).set_style(Style::reset().patch(style));
+        }
+    }
+
+    /// A rule over the whole width.
+    pub fn rule(&mut self, y: u16) {
+        let (glyph, style) = (self.look.glyphs.rule, self.look.theme.rule);
+        let end = self.area.width.saturating_sub(1);
+        self.fill(1, end.max(1), y, glyph, style);
+    }
+
+    /// Adds a style to a whole row.
+    pub fn tint(&mut self, y: u16, style: Style) {
+        if y < self.area.height {
+            let row = Rect { y: self.area.y + y, height: 1, ..self.area };
+            self.buffer.set_style(row, style);
+        }
+    }
+
+    /// Empties the area: for what lies above other things.
+    pub fn clear(&mut self) {
+        for y in self.area.top()..self.area.bottom() {
+            for x in self.area.left()..self.area.right() {
+                if let Some(cell) = self.buffer.cell_mut((x, y)) {
+                    cell.reset();
+                }
+            }
+        }
+    }
+}

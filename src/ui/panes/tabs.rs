@@ -1,0 +1,110 @@
+//! The page of one process, in tabs.
+
+use ratatui::layout::Rect;
+
+use super::{Scene, detail};
+use crate::analyze::Holder;
+use crate::ui::app::{Drawn, Hit, Tab};
+use crate::ui::chart;
+use crate::ui::doc::Doc;
+use crate::ui::paint::Canvas;
+use crate::ui::words::span;
+use crate::units::Bytes;
+
+/// Draws it.
+pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, tab: Tab) {
+    bar(canvas, drawn, tab);
+    canvas.rule(1);
+    let area = canvas.area();
+    let body = Rect {
+        x: area.x + 1,
+        y: area.y + 2,
+        width: area.width.saturating_sub(2),
+        height: area.height.saturating_sub(2),
+    };
+    let Some(holder) = scene.holder() else {
+        let words = match scene.row() {
+            Some(_) => "no single process: choose one in the table",
+            None => "the process is gone",
+        };
+        canvas.put(1, 3, words, canvas.look.theme.dim);
+        return;
+    };
+    drawn.wants.process_utilization = true;
+    let mut part = canvas.part(body);
+    if tab == Tab::History {
+        history(&mut part, scene, holder);
+        return;
+    }
+    let mut doc = Doc::new(body.width.min(100), part.look);
+    match tab {
+        Tab::Verdict => {
+            detail::identity(&mut doc, holder);
+            detail::verdict(&mut doc, holder);
+            detail::legend(&mut doc);
+        }
+        Tab::Allocator => detail::allocator(&mut doc, holder, false),
+        Tab::Workload => detail::workload(&mut doc, holder),
+        Tab::Environment => detail::environment(&mut doc, holder.process.as_ref()),
+        Tab::History => {}
+    }
+    drawn.overflow = doc.draw(&mut part, scene.app.scroll);
+    drawn.rows = usize::from(body.height);
+}
+
+fn bar(canvas: &mut Canvas<'_>, drawn: &mut Drawn, tab: Tab) {
+    let theme = canvas.look.theme;
+    let area = canvas.area();
+    let mut x = 1;
+    for (n, each) in Tab::ALL.into_iter().enumerate() {
+        let open = each == tab;
+        let start = x;
+        if open {
+            canvas.put(x - 1, 0, canvas.look.glyphs.select, theme.accent);
+        }
+        x = canvas.put(x, 0, &(n + 1).to_string(), theme.dim) + 1;
+        x = canvas.put(x, 0, each.title(), if open { theme.accent } else { theme.text });
+        let strip = Rect { x: area.x + start, width: x - start, height: 1, ..area };
+        drawn.hits.push((strip.intersection(area), Hit::Tab(each)));
+        x += 3;
+    }
+}
+
+/// The chart of one process, as high as there is room, with its scale.
+fn history(canvas: &mut Canvas<'_>, scene: &Scene<'_>, holder: &Holder) {
+    let theme = canvas.look.theme;
+    let area = canvas.area();
+    let (to, span_ms) = (scene.context.view.at.boot_ms, scene.app.settings.chart_ms);
+    let rows = area.height.saturating_sub(6).clamp(1, 16);
+    let part = Rect { width: area.width.saturating_sub(9), height: rows, ..area };
+    let points = scene.context.history.holder(
+        (&holder.gpu, holder.pid),
+        (to.saturating_sub(span_ms), to),
+        chart::points_for(part),
+    );
+    let most = points.iter().flatten().map(|point| point.used).max();
+    let top = scale(most.or(holder.peak.get()).or(holder.bytes.get()).unwrap_or_default());
+    chart::area(&mut canvas.part(part), (&points, top), theme.chart);
+    let end = area.width;
+    canvas.put_right(end, 0, &top.short(), theme.dim);
+    canvas.put_right(end, rows.saturating_sub(1), "0", theme.dim);
+    canvas.put(0, rows, &format!("{} ago", span(span_ms)), theme.dim);
+    canvas.put_right(area.width.saturating_sub(9), rows, "now", theme.dim);
+    let below = Rect { y: area.y + rows + 1, height: area.height.saturating_sub(rows + 1), ..area };
+    let mut doc = Doc::new(below.width.min(100), canvas.look);
+    detail::movement(&mut doc, scene, holder);
+    doc.draw(&mut canvas.part(below), 0);
+}
+
+/// The top of an axis: the next half power of two, so that it seldom changes.
+fn scale(most: Bytes) -> Bytes {
+    let mut top = Bytes::mib(64);
+    while top < most {
+        let half = Bytes(top.0 + top.0 / 2);
+        if half >= most {
+            return half;
+        }
+        top = Bytes(top.0.saturating_mul(2));
+    }
+    top
+}

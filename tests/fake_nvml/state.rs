@@ -1,0 +1,220 @@
+//! The scenario in force, re-read when its file changes; counts, errors and stalls of every call.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{CStr, OsString};
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::live::Listed;
+use crate::scenario::{Gpu, Instance, Scenario};
+
+pub(crate) const SUCCESS: u32 = 0;
+pub(crate) const UNINITIALIZED: u32 = 1;
+pub(crate) const INVALID_ARGUMENT: u32 = 2;
+pub(crate) const NOT_SUPPORTED: u32 = 3;
+pub(crate) const NOT_FOUND: u32 = 6;
+pub(crate) const INSUFFICIENT_SIZE: u32 = 7;
+pub(crate) const GPU_IS_LOST: u32 = 15;
+const UNKNOWN: u32 = 999;
+
+/// What C calls `nvmlDevice_t`: the GPU's index and the MIG slot, both plus one, so that a handle
+/// outlives any change of the scenario.
+pub(crate) type Handle = usize;
+
+pub(crate) const fn handle(gpu: u32, slot: Option<u32>) -> Handle {
+    let slot = match slot {
+        Some(slot) => slot as usize + 1,
+        None => 0,
+    };
+    (gpu as usize + 1) << 8 | slot
+}
+
+/// Everything that a call can look at.
+pub(crate) struct State {
+    pub(crate) scenario: Scenario,
+    pub(crate) began: Instant,
+    /// When a process was first seen to be dead.
+    pub(crate) dead: HashMap<u32, Instant>,
+    /// Lists that stay the same while the scenario does.
+    pub(crate) prepared: HashMap<Handle, Arc<Listed>>,
+    /// The driver's reload under which the library was initialised.
+    initialised: Option<u32>,
+    library: PathBuf,
+    file: PathBuf,
+    read: Option<FileKey>,
+    calls: BTreeMap<String, u64>,
+}
+
+/// Tells one content of a file from the next, be it written over or put in its place.
+type FileKey = (u64, i64, i64, u64);
+
+/// A device as the scenario has it.
+#[derive(Clone, Copy)]
+pub(crate) struct Target<'a> {
+    pub(crate) index: u32,
+    pub(crate) gpu: &'a Gpu,
+    pub(crate) instance: Option<&'a Instance>,
+}
+
+static STATE: LazyLock<Mutex<State>> = LazyLock::new(|| Mutex::new(State::new()));
+
+fn lock() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Answers one call, after the errors and stalls that the scenario has for it.
+pub(crate) fn serve(
+    call: &'static str,
+    device: Option<Handle>,
+    answer: impl FnOnce(&mut State) -> u32,
+) -> u32 {
+    let gpu = device.map(|handle| (handle >> 8) as u32).map(|plus_one| plus_one.wrapping_sub(1));
+    let mut state = lock();
+    state.reread();
+    state.count(call);
+    while state.stalls(call, gpu) {
+        drop(state);
+        std::thread::sleep(Duration::from_millis(5));
+        state = lock();
+        state.reread();
+    }
+    if state.read.is_none() {
+        return UNKNOWN;
+    }
+    if let Some(code) = state.fails(call, gpu) {
+        return code;
+    }
+    let opening = call.starts_with("nvmlInit");
+    if opening {
+        state.initialised = Some(state.scenario.reloads);
+    } else if state.initialised != Some(state.scenario.reloads) {
+        return UNINITIALIZED;
+    }
+    match gpu.map(|gpu| state.scenario.gpu.get(gpu as usize)) {
+        Some(None) => INVALID_ARGUMENT,
+        Some(Some(gpu)) if gpu.lost => GPU_IS_LOST,
+        _ => answer(&mut state),
+    }
+}
+
+impl State {
+    fn new() -> Self {
+        let library = library_path();
+        let calls = counted(&library);
+        let beside = || with_suffix(&library, ".toml");
+        let file = std::env::var_os("VRAMLENS_FAKE_NVML").map_or_else(beside, PathBuf::from);
+        Self {
+            scenario: Scenario::default(),
+            began: Instant::now(),
+            dead: HashMap::new(),
+            prepared: HashMap::new(),
+            initialised: None,
+            library,
+            file,
+            read: None,
+            calls,
+        }
+    }
+
+    pub(crate) fn shut_down(&mut self) {
+        self.initialised = None;
+    }
+
+    /// What a handle stands for.
+    pub(crate) fn target(&self, device: Handle) -> Result<Target<'_>, u32> {
+        let index = ((device >> 8) as u32).wrapping_sub(1);
+        let gpu = self.scenario.gpu.get(index as usize).ok_or(INVALID_ARGUMENT)?;
+        let instance = match device & 0xff {
+            0 => None,
+            slot => Some(gpu.instance.get(slot - 1).ok_or(INVALID_ARGUMENT)?),
+        };
+        Ok(Target { index, gpu, instance })
+    }
+
+    fn reread(&mut self) {
+        let Ok(meta) = std::fs::metadata(&self.file) else { return };
+        let key = (meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len());
+        if self.read == Some(key) {
+            return;
+        }
+        let text = std::fs::read_to_string(&self.file).map_err(|error| error.to_string());
+        match text.and_then(|text| Scenario::parse(&text)) {
+            Ok(scenario) => {
+                self.scenario = scenario;
+                self.prepared.clear();
+                self.read = Some(key);
+            }
+            Err(error) => {
+                // There is nobody to tell: a program that draws a screen owns the terminal.
+                let _ = std::fs::write(with_suffix(&self.library, ".error"), error);
+                self.read = self.read.map(|_| key);
+            }
+        }
+    }
+
+    fn stalls(&self, call: &str, gpu: Option<u32>) -> bool {
+        self.scenario.stall.iter().any(|stall| is_about(&stall.call, stall.gpu, call, gpu))
+    }
+
+    fn fails(&self, call: &str, gpu: Option<u32>) -> Option<u32> {
+        let failures = &self.scenario.error;
+        let found = failures.iter().find(|failure| is_about(&failure.call, failure.gpu, call, gpu));
+        found.map(|failure| failure.code)
+    }
+
+    fn count(&mut self, call: &'static str) {
+        *self.calls.entry(call.to_owned()).or_default() += 1;
+        if self.scenario.count_calls {
+            let mut text = String::new();
+            for (call, count) in &self.calls {
+                let _ = writeln!(text, "{call} {count}");
+            }
+            let _ = std::fs::write(with_suffix(&self.library, ".calls"), text);
+        }
+    }
+}
+
+/// What was counted before the library was unloaded and loaded again.
+fn counted(library: &Path) -> BTreeMap<String, u64> {
+    let text = std::fs::read_to_string(with_suffix(library, ".calls")).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines.filter_map(|(call, count)| Some((call.to_owned(), count.parse().ok()?))).collect()
+}
+
+fn is_about(named: &str, on: Option<u32>, call: &str, gpu: Option<u32>) -> bool {
+    let same = match named.strip_suffix('*') {
+        Some(start) => call.starts_with(start),
+        None => call == named,
+    };
+    same && (on.is_none() || on == gpu)
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}
+
+/// Where this very library was loaded from.
+#[allow(unsafe_code)]
+fn library_path() -> PathBuf {
+    let mut info = nix::libc::Dl_info {
+        dli_fname: std::ptr::null(),
+        dli_fbase: std::ptr::null_mut(),
+        dli_sname: std::ptr::null(),
+        dli_saddr: std::ptr::null_mut(),
+    };
+    let here = library_path as fn() -> PathBuf as *const std::ffi::c_void;
+    // SAFETY: `info` is filled by the call; the name that it points to lives as long as the library.
+    let name = unsafe {
+        if nix::libc::dladdr(here, &raw mut info) == 0 || info.dli_fname.is_null() {
+            return PathBuf::from("libfake_nvml.so");
+        }
+        CStr::from_ptr(info.dli_fname)
+    };
+    PathBuf::from(std::ffi::OsStr::from_bytes(name.to_bytes()))
+}

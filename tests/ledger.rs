@@ -1,0 +1,157 @@
+//! The ledger adds up, whatever the driver says.
+mod verdict_support;
+
+use proptest::prelude::*;
+use verdict_support::*;
+use vramlens::analyze::{Freshness, Ledger, View};
+use vramlens::history::History;
+use vramlens::sample::{Memory, MemoryApi, Reading, Why};
+use vramlens::units::Bytes;
+
+fn adds_up(ledger: &Ledger) -> bool {
+    let sum = |parts: &[Bytes]| parts.iter().map(|b| u128::from(b.0)).sum::<u128>();
+    sum(&[ledger.total, ledger.shared])
+        == sum(&[
+            ledger.processes,
+            ledger.survivors,
+            ledger.unaccounted,
+            ledger.reserved,
+            ledger.free,
+        ])
+        && ledger.cached <= ledger.processes
+}
+
+fn any_bytes() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), Just(u64::MAX), 0..200 * GIB, any::<u64>()]
+}
+
+fn any_memory() -> impl Strategy<Value = Memory> {
+    let reserved = prop::option::of(any_bytes());
+    (any_bytes(), any_bytes(), reserved, any_bytes(), any::<bool>()).prop_map(
+        |(total, used, reserved, free, old)| Memory {
+            total: Bytes(total),
+            used: Bytes(used),
+            reserved: reserved.map(Bytes).ok_or(Why::OldDriver).into(),
+            free: Bytes(free),
+            api: if old { MemoryApi::V1 } else { MemoryApi::V2 },
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+    #[test]
+    fn the_ledger_adds_up_for_any_input(
+        memory in any_memory(),
+        rows in prop::collection::vec((1..40_u32, prop::option::of(any_bytes())), 0..12),
+        alive in prop::collection::vec(1..40_u32, 0..20),
+        ask in 0..30_u64,
+    ) {
+        let mut sample = gpu(0);
+        sample.memory = Reading::Value(memory);
+        let mut listed: Vec<_> = rows
+            .iter()
+            .map(|(pid, bytes)| {
+                let mut row = row(*pid, 0);
+                row.used = bytes.map(Bytes).ok_or(Why::NotSupported).into();
+                row
+            })
+            .collect();
+        listed.dedup_by_key(|row| row.pid);
+        sample.processes = Reading::Value(listed);
+        let procs: Vec<_> = alive.iter().map(|pid| cuda(process(*pid, "python"), &[0])).collect();
+        let (history, view) = watched(4, &[sample], &host(), &procs);
+        let ledger = view.gpus[0].ledger.get().unwrap();
+        prop_assert!(adds_up(&ledger), "{ledger:?}");
+        prop_assert_eq!(ledger.reserved_known, memory.api == MemoryApi::V2
+            && memory.reserved.value().is_some());
+        let mut past = moment(T0 + 4_200);
+        past.at_boot_ms = Some(T0 + ask * 200);
+        for gpu in View::build(&history, &past).gpus {
+            let ledger = gpu.ledger.get().unwrap();
+            prop_assert!(adds_up(&ledger), "{ledger:?}");
+        }
+    }
+}
+
+#[test]
+fn each_part_is_where_it_belongs() {
+    let mut sample = with_rows(gpu(0), vec![row(10, 5 * GIB), row(11, 2 * GIB)]);
+    sample.memory = Reading::Value(memory(80 * GIB, 10 * GIB, GIB));
+    let (_, view) = watched(3, &[sample], &host(), &[cuda(process(10, "python"), &[0])]);
+    let ledger = view.gpus[0].ledger.get().unwrap();
+    assert_eq!(ledger.processes, Bytes::gib(5));
+    assert_eq!(ledger.survivors, Bytes::gib(2), "listed under a dead pid");
+    assert_eq!(ledger.unaccounted, Bytes::gib(3));
+    assert_eq!(ledger.reserved, Bytes::gib(1));
+    assert_eq!(ledger.free, Bytes::gib(69));
+    assert_eq!(ledger.shared, Bytes::ZERO);
+}
+
+#[test]
+fn memory_listed_twice_is_shared_not_hidden() {
+    let mut sample = with_rows(gpu(0), vec![row(10, 5 * GIB), row(11, 5 * GIB)]);
+    sample.memory = Reading::Value(memory(80 * GIB, 6 * GIB, GIB));
+    let procs = [cuda(process(10, "python"), &[0]), cuda(process(11, "python"), &[0])];
+    let (_, view) = watched(3, &[sample], &host(), &procs);
+    let ledger = view.gpus[0].ledger.get().unwrap();
+    assert_eq!((ledger.shared, ledger.unaccounted), (Bytes::gib(4), Bytes::ZERO));
+}
+
+#[test]
+fn the_old_call_cannot_tell_reserved_memory_apart() {
+    let mut sample = gpu(0);
+    sample.memory = Reading::Value(Memory {
+        reserved: Reading::Absent(Why::OldDriver),
+        api: MemoryApi::V1,
+        ..memory(80 * GIB, GIB / 2, 0)
+    });
+    let (_, view) = watched(1, &[sample], &host(), &[]);
+    let ledger = view.gpus[0].ledger.get().unwrap();
+    assert!(!ledger.reserved_known);
+    assert_eq!((ledger.reserved, ledger.unaccounted), (Bytes::ZERO, Bytes(GIB / 2)));
+    assert!(view.gpus[0].unaccounted_causes.is_empty(), "within what a driver reserves");
+}
+
+#[test]
+fn no_figure_is_made_up_for_unified_or_lost_memory() {
+    let mut unified = gpu(0);
+    unified.memory = Reading::Absent(Why::NotSupported);
+    let mut lost = gpu(1);
+    lost.memory = Reading::Absent(Why::GpuLost);
+    let (_, view) = watched(1, &[unified, lost, gpu(2)], &host(), &[]);
+    assert_eq!(view.gpus[0].ledger, Reading::Absent(Why::NotSupported));
+    assert_eq!(view.gpus[1].ledger, Reading::Absent(Why::GpuLost));
+    assert_eq!(view.gpus[1].freshness, Freshness::Lost);
+    assert_eq!(view.gpus[2].freshness, Freshness::Live);
+}
+
+#[test]
+fn managed_memory_is_named_as_the_cause() {
+    let mut sample = with_rows(gpu(0), vec![row(10, 520 << 20)]);
+    sample.memory = Reading::Value(memory(80 * GIB, 3_600 << 20, GIB));
+    let (_, view) = watched(3, &[sample], &host(), &[cuda(process(10, "python"), &[0])]);
+    let causes = &view.gpus[0].unaccounted_causes;
+    assert_eq!(causes[0].key, "managed_memory");
+    assert_eq!(causes[0].text, "managed memory of 10 (python)");
+    assert_eq!(causes.last().unwrap().key, "driver");
+}
+
+#[test]
+fn an_empty_history_and_a_stalled_one_say_so() {
+    assert_eq!(View::build(&History::new(), &moment(T0)).freshness, Freshness::Starting);
+    let (history, _) = watched(3, &[gpu(0)], &host(), &[]);
+    let mut later = moment(T0 + 15_000);
+    later.in_flight = Some(("nvmlDeviceGetMemoryInfo".to_owned(), None, T0 + 3_500));
+    let view = View::build(&history, &later);
+    assert_eq!(
+        view.freshness,
+        Freshness::Stalled {
+            call: Some("nvmlDeviceGetMemoryInfo".to_owned()),
+            gpu: None,
+            for_ms: 11_500
+        }
+    );
+    assert_eq!(view.gpus[0].freshness, view.freshness);
+    assert_eq!(view.gpus_age_ms, Some(12_000));
+}

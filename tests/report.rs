@@ -1,0 +1,127 @@
+//! Reports: what they say, that it adds up, and that nothing hostile gets through.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+#[path = "report/schema.rs"]
+mod schema;
+#[path = "record/ticks.rs"]
+#[allow(dead_code, reason = "shared with other tests")]
+mod ticks;
+#[path = "report/views.rs"]
+mod views;
+
+use serde_json::Value;
+use vramlens::report::json::{SCHEMA, Snapshot};
+use vramlens::report::triage::{self, Triage};
+use vramlens::report::{Style, text};
+
+fn hide(arguments: &[String]) -> Vec<String> {
+    arguments.iter().map(|argument| argument.replace("hunter2", "***")).collect()
+}
+
+fn style() -> Style {
+    Style::new(hide)
+}
+
+#[test]
+fn a_triage_reads_as_it_should() {
+    insta::assert_snapshot!(triage::text(&views::busy(), &views::findings(), &style()));
+}
+
+#[test]
+fn a_triage_of_a_ghost_names_its_survivors() {
+    insta::assert_snapshot!(triage::text(&views::ghost(), &[], &style()));
+}
+
+#[test]
+fn a_mig_instance_has_a_number_of_its_own() {
+    let text = triage::text(&views::mig(), &[], &style());
+    assert!(text.contains("\nGPU 0/7.0  NVIDIA H200 MIG 1g.18gb"), "{text}");
+    assert!(text.contains("\n  0/7.0    40011  bo"), "{text}");
+    assert!(text.contains("0 GPUs"), "{text}");
+}
+
+#[test]
+fn one_frame_of_text() {
+    insta::assert_snapshot!(text::frame(&views::busy(), &Style { width: 100, ..style() }));
+}
+
+#[test]
+fn ascii_is_ascii() {
+    let plain = Style { ascii: true, ..style() };
+    for view in [views::busy(), views::ghost(), views::hostile(), views::empty(), views::mig()] {
+        let all = text::frame(&view, &plain) + &triage::text(&view, &views::findings(), &plain);
+        assert!(all.is_ascii(), "{all}");
+    }
+    insta::assert_snapshot!(text::frame(&views::ghost(), &plain));
+}
+
+#[test]
+fn hostile_text_does_not_reach_the_terminal() {
+    let view = views::hostile();
+    let mut findings = views::findings();
+    findings[0].headline = "\u{1b}[31mred\r\n  2  forged".to_owned();
+    findings[0].fixes[0].line = Some("true\nrm -rf /".to_owned());
+    for width in [20, 80, 200] {
+        let style = Style { width, ..style() };
+        let all = text::frame(&view, &style) + &triage::text(&view, &findings, &style);
+        assert!(!all.chars().any(|c| c != '\n' && c.is_control()), "{all}");
+        assert!(!all.contains('\u{202e}') && !all.contains("hunter2"));
+        assert_eq!(all.lines().filter(|line| line.starts_with("FINDINGS")).count(), 1);
+        assert!(!all.lines().any(|line| line.starts_with("rm") || line.starts_with("  2  forged")));
+    }
+    insta::assert_snapshot!(triage::text(&view, &[], &style()));
+    let json = serde_json::to_string(&Triage::new(&view, &findings, hide)).unwrap();
+    assert!(!json.contains("hunter2") && !json.contains("\\u001b") && !json.contains("\\n"));
+}
+
+#[test]
+fn no_line_is_wider_than_asked() {
+    for view in [views::busy(), views::ghost(), views::hostile(), views::empty(), views::mig()] {
+        for width in [40, 80, 133] {
+            let style = Style { width, ..style() };
+            let all = text::frame(&view, &style) + &triage::text(&view, &[], &style);
+            for line in all.lines() {
+                // Fixed columns of the tables alone need more than 40.
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_in_json() {
+    let snapshot = Snapshot { version: "[version]", ..Snapshot::new(&views::busy(), hide) };
+    assert_eq!(snapshot.schema, SCHEMA);
+    insta::assert_json_snapshot!(snapshot);
+}
+
+#[test]
+fn the_schema_file_says_the_same_as_the_program() {
+    let file = include_str!("../assets/snapshot.schema.json");
+    let schema: Value = serde_json::from_str(file).unwrap();
+    for view in [views::busy(), views::ghost(), views::hostile(), views::empty(), views::mig()] {
+        let snapshot = serde_json::to_value(Snapshot::new(&view, hide)).unwrap();
+        schema::check(&schema, &snapshot);
+        let triage = serde_json::to_value(Triage::new(&view, &views::findings(), hide)).unwrap();
+        schema::check(&schema, &triage);
+    }
+}
+
+#[test]
+fn the_ledger_of_the_json_adds_up() {
+    for view in [views::busy(), views::ghost()] {
+        let json = serde_json::to_value(Snapshot::new(&view, hide)).unwrap();
+        let ledger = &json["gpus"][0]["ledger"];
+        let part = |name: &str| ledger[format!("{name}_bytes")].as_u64().unwrap_or(0);
+        let sum = ["processes", "survivors", "unaccounted", "reserved", "free"].map(part);
+        assert_eq!(part("total") + part("shared"), sum.iter().sum::<u64>());
+    }
+}
+
+#[test]
+fn notices_alone_are_clean() {
+    assert!(triage::is_clean(&[]));
+    assert!(triage::is_clean(&views::findings()[..1]));
+    assert!(!triage::is_clean(&views::findings()));
+}
