@@ -186,10 +186,10 @@ pub struct FitArgs {
     /// Weights on the CPU are never copied to the GPU.
     #[arg(long)]
     pub no_op_offload: bool,
-    /// Layers for guessing ahead are loaded too.
-    #[arg(long)]
-    pub draft: bool,
-    /// Each sequence has the whole context for itself.
+    /// Tokens that the model's own layers guess ahead, where it has some.
+    #[arg(long, value_name = "N")]
+    pub draft: Option<u64>,
+    /// Each sequence has a cache of its own share of the context (`--no-kv-unified`).
     #[arg(long)]
     pub kv_per_slot: bool,
     /// Builds of llama.cpp to compute for.

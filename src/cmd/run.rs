@@ -71,8 +71,7 @@ pub fn run(run: &Run, options: &Options, form: Form) -> anyhow::Result<Exit> {
     let watched = watcher.ok().and_then(Watcher::finish);
     let ran_ms = clock::now().since(began);
     let style = style(form);
-    if let Some(text) = report(run, &ended, watched.as_ref(), host.since(), ran_ms, &style)
-    {
+    if let Some(text) = report(run, &ended, watched.as_ref(), host.since(), ran_ms, &style) {
         end_line(ended.last);
         let _ = io::stderr().write_all(text.as_bytes());
     }

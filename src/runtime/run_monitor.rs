@@ -115,7 +115,8 @@ pub fn run(control: RawFd, command: &[OsString]) -> io::Result<()> {
     let before = SigSet::thread_get_mask()?;
     let mut blocked = SigSet::all();
     // What a fault raises is not to be held back.
-    for fault in [Signal::SIGSEGV, Signal::SIGBUS, Signal::SIGFPE, Signal::SIGILL, Signal::SIGABRT] {
+    for fault in [Signal::SIGSEGV, Signal::SIGBUS, Signal::SIGFPE, Signal::SIGILL, Signal::SIGABRT]
+    {
         blocked.remove(fault);
     }
     blocked.thread_block()?;
