@@ -5,6 +5,7 @@ mod fit_gen;
 
 use std::path::Path;
 
+use proptest::prelude::*;
 use vramlens::cmd::fit::{FitGpu, FitOptions, run};
 use vramlens::sample::Reading;
 use vramlens::units::Bytes;
@@ -151,6 +152,7 @@ fn json_has_every_figure() {
     assert_eq!(json["verdicts"][0]["fits"], "yes");
     assert_eq!(json["verdicts"][1]["when"], "without zombies");
     assert_eq!(json["fits"], true);
+    assert!(json["compute_by_era"]["old"].as_u64() > json["compute_by_era"]["new"].as_u64());
     let (_, text) = ask(&FitOptions { json: true, ..FitOptions::default() }, &[]);
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json["blocks"].as_array().unwrap().len(), 3);
@@ -199,4 +201,59 @@ fn an_encoder_is_added_and_the_card_in_use_calibrates() {
     assert_eq!((&cuda["basis"], &cuda["bytes"]), (&"measured".into(), &(173_u64 << 20).into()));
     let (code, text) = ask(&model(&encoder), &[card]);
     assert!(code == 0 && text.contains("--mmproj"), "{text}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever a file claims, and whatever is asked, there is an answer or an error.
+    #[test]
+    fn any_file_has_an_answer(
+        figures in proptest::collection::vec(any::<u64>(), 12),
+        tensors in proptest::collection::vec((0u64..6, any::<u64>(), any::<u64>()), 0..8),
+        (context, parallel, ubatch, layers) in any::<(u64, u64, u64, u64)>(),
+        arch in "(llama|gemma3|deepseek2|qwen35|mamba2|strange)",
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut w = fit_gen::Writer::new(&arch);
+        let names = [
+            "block_count", "embedding_length", "attention.head_count", "attention.head_count_kv",
+            "attention.key_length", "feed_forward_length", "expert_count", "expert_used_count",
+            "attention.sliding_window", "context_length", "ssm.inner_size", "ssm.state_size",
+        ];
+        for (name, n) in names.iter().zip(&figures) {
+            let n = if *name == "block_count" { n % 90 } else { n >> (n % 64) };
+            w.long(&format!("{arch}.{name}"), n);
+        }
+        for (i, (layer, a, b)) in tensors.iter().enumerate() {
+            let (a, b) = ((a >> (a % 64)) % (1 << 28), (b >> (b % 64)) % (1 << 28));
+            w.strange_tensor(&format!("blk.{layer}.t{i}"), 200, &[a, b]);
+        }
+        let path = folder.path().join("x.gguf");
+        // The header alone: the data is not there.
+        std::fs::write(&path, w.bytes().0).unwrap();
+        let options = FitOptions {
+            context: Some(context), parallel: Some(parallel), ubatch: Some(ubatch),
+            gpu_layers: Some(layers), cards: vec![Bytes::gib(24), Bytes::gib(80)],
+            ..model(path.to_str().unwrap())
+        };
+        for json in [false, true] {
+            let _either = run(&FitOptions { json, ..options.clone() }, &[], &mut Vec::new());
+        }
+        let config: serde_json::Map<_, _> = [
+            "num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim",
+            "intermediate_size", "num_experts", "num_experts_per_tok", "sliding_window",
+            "max_position_embeddings", "vocab_size", "kv_lora_rank",
+        ]
+        .iter()
+        .zip(&figures)
+        .map(|(name, n)| {
+            let n = if *name == "num_hidden_layers" { n % 90 } else { n >> (n % 64) };
+            ((*name).to_owned(), n.into())
+        })
+        .collect();
+        std::fs::write(folder.path().join("config.json"), serde_json::Value::Object(config).to_string()).unwrap();
+        let options = FitOptions { model: Some(folder.path().to_str().unwrap().to_owned()), ..options };
+        let _either = run(&options, &[], &mut Vec::new());
+    }
 }

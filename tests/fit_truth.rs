@@ -257,3 +257,21 @@ fn tokens_of_vllm() {
     }
     assert!(checked >= 4, "{checked}");
 }
+
+/// Nothing on the GPU, and the output projection copied there all the same (t025): a log shows
+/// the copy and the logits.
+#[test]
+fn the_cpu_lends_its_output_to_the_gpu() {
+    let point = points().into_iter().find(|p| p["id"] == "t025").unwrap();
+    let (shape, s) = (shape(&point).unwrap(), settings(&point).unwrap());
+    let q8 = |values: u64| values / 32 * 34;
+    let device = OnDevice {
+        largest_on_cpu: q8(5120 * 13_824),
+        output_on_cpu: q8(5120 * 32_000),
+        pipeline: 1,
+        ..OnDevice::default()
+    };
+    let ours = on_gpu(&shape, &s.cache, &s.compute, &device).bytes() as f64 / MIB;
+    let measured = point["measured"]["compute_gpu_mib"][0].as_f64().unwrap();
+    assert!((ours / measured - 1.0).abs() < 0.01, "{ours} for {measured}");
+}

@@ -10,8 +10,12 @@ mod tests;
 use serde::Serialize;
 
 use crate::model::ggml::CacheType;
-use crate::model::plan::Settings;
+use crate::model::overhead::{Overhead, calibrated};
+use crate::model::plan::{Settings, place};
+use crate::model::shape::Shape;
+use crate::model::weights::Weights;
 use crate::sample::{ProcSample, Reading, Why};
+use crate::units::Bytes;
 
 pub use settings::Setting;
 pub use table::Software;
@@ -144,6 +148,19 @@ impl Workload {
         s.cache_on_gpu = self.get(Setting::CacheOnCpu).is_none();
         Some(s)
     }
+}
+
+/// What CUDA itself takes in a llama.cpp process: its bytes as the driver lists them, without the
+/// buffers that its model and settings ask for. `None` where the settings are not known, or the
+/// difference makes no sense.
+pub fn calibrate(
+    workload: &Workload,
+    shape: &Shape,
+    weights: &Weights,
+    listed: Bytes,
+) -> Option<Overhead> {
+    let settings = workload.llama_settings()?;
+    calibrated(listed.0, place(shape, weights, &settings).on_gpus())
 }
 
 /// Recognises a process. `ancestors` are its parents, the nearest first, as far as they are known:

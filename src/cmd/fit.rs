@@ -12,6 +12,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
+use crate::analyze::{GpuView, View};
 use crate::model::compute::Era;
 use crate::model::ggml::CacheType;
 use crate::model::{Format, Kind, Model};
@@ -114,6 +115,27 @@ impl FitGpu {
             zombies: Bytes::ZERO,
             overhead: None,
         }
+    }
+
+    /// Every GPU of a view that is no MIG parent, with what its zombies hold.
+    pub fn from_view(view: &View) -> Vec<Self> {
+        let whole = |gpu: &&GpuView| gpu.sample.mig_enabled.get() != Some(true);
+        let of = |gpu: &GpuView| {
+            let ledger = gpu.ledger.as_ref();
+            let name = gpu.sample.name.value().cloned().unwrap_or_default();
+            // Without a size there is nothing to compare with.
+            let total = ledger.value()?.total;
+            Some(Self {
+                index: Some(gpu.sample.index.0),
+                name,
+                total,
+                reserved: ledger.value()?.reserved,
+                free: ledger.map(|l| l.free),
+                zombies: gpu.counts.zombie_bytes,
+                overhead: None,
+            })
+        };
+        view.gpus.iter().filter(|g| whole(g) || g.sample.mig.is_some()).filter_map(of).collect()
     }
 
     /// Free where nobody uses it.

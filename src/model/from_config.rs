@@ -329,6 +329,16 @@ fn state(c: &Config<'_>, shape: &Shape) -> u64 {
     conv.saturating_mul(wide).saturating_add(size.saturating_mul(inner))
 }
 
+/// Whether the weights are 32-bit where nothing else is known of them.
+pub(crate) fn is_32_bit(root: &Value) -> bool {
+    let text = |map: &Value| {
+        let dtype = map.get("dtype").or_else(|| map.get("torch_dtype"))?;
+        dtype.as_str().map(|name| name == "float32")
+    };
+    let nested = || NESTED.iter().find_map(|key| text(root.get(*key)?));
+    text(root).or_else(nested).unwrap_or(false)
+}
+
 /// How the weights are stored, in words, where the configuration says so.
 pub fn quantisation(root: &Value) -> Option<String> {
     let config = root

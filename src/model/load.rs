@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -11,13 +10,11 @@ use serde_json::Value as Json;
 
 use super::error::ModelError;
 use super::gguf::{Gguf, GgufTensor};
-use super::parts::{MAX_LISTED, missing_parts, part_names};
+use super::parts::{MAX_LISTED, json, missing_parts, part_names};
 use super::shape::Shape;
 use super::weights::{TensorFacts, Weights};
 use super::{diffusion, from_config, from_gguf, ggml, safetensors, template};
 
-/// Longest `config.json` or index that is read, in bytes.
-const MAX_JSON: u64 = 64 << 20;
 /// Most bytes that a model may claim: 64 PiB.
 const MAX_BYTES: u64 = 1 << 56;
 
@@ -192,11 +189,7 @@ fn gguf_set(path: &Path) -> Result<Model, ModelError> {
     for header in headers {
         add_tensors(&mut weights, &header?.tensors);
     }
-    if weights.file_bytes() > MAX_BYTES {
-        let what = "the size of all tensors";
-        let value = weights.file_bytes();
-        return Err(ModelError::TooLarge { what, value, limit: MAX_BYTES, at: 0 });
-    }
+    sane(&weights)?;
     let expected = first.int("split.tensors.count").filter(|_| named);
     if expected.is_some_and(|n| n != weights.tensors) {
         notes.push(format!("{} tensors of {}", weights.tensors, expected.unwrap_or(0)));
@@ -205,6 +198,14 @@ fn gguf_set(path: &Path) -> Result<Model, ModelError> {
         notes.push(format!("{} tensors of an unknown size", weights.unsized_tensors));
     }
     finish_gguf(path, &first, weights, notes, parts.len())
+}
+
+fn sane(weights: &Weights) -> Result<(), ModelError> {
+    let (what, value) = ("the size of all tensors", weights.file_bytes());
+    if value > MAX_BYTES {
+        return Err(ModelError::TooLarge { what, value, limit: MAX_BYTES, at: 0 });
+    }
+    Ok(())
 }
 
 fn finish_gguf(
@@ -255,19 +256,6 @@ fn add_tensors(weights: &mut Weights, tensors: &[GgufTensor]) {
             matrix: tensor.shape.iter().filter(|n| **n > 1).count() > 1,
         });
     }
-}
-
-fn json(path: &Path) -> Result<Option<Json>, ModelError> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(ModelError::Io { path: path.to_owned(), source }),
-    };
-    let mut text = Vec::new();
-    file.take(MAX_JSON).read_to_end(&mut text).map_err(io(path))?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let bad = |e| ModelError::malformed(format!("{name} is no JSON ({e})"));
-    serde_json::from_slice(&text).map(Some).map_err(bad)
 }
 
 fn safetensors_file(path: &Path) -> Result<Model, ModelError> {
@@ -357,6 +345,7 @@ fn from_parts(path: &Path, config: Option<&Json>, shards: &[PathBuf]) -> Result<
             });
         }
     }
+    sane(&weights)?;
     let adapter =
         shards.iter().any(|s| s.file_name().is_some_and(|n| n == "adapter_model.safetensors"));
     let shape = match config {
@@ -374,7 +363,12 @@ fn from_parts(path: &Path, config: Option<&Json>, shards: &[PathBuf]) -> Result<
         weights.tied = weights.output.matrix == 0;
     } else {
         weights = template::weights_of(&shape);
-        notes.push("no weights here: they are counted from config.json, as 16-bit".to_owned());
+        let wide = config.is_some_and(from_config::is_32_bit);
+        if wide {
+            weights = super::quant::F32.weights(&weights);
+        }
+        let bits = if wide { 32 } else { 16 };
+        notes.push(format!("no weights here: they are counted from config.json, as {bits}-bit"));
     }
     let stem = path.canonicalize().unwrap_or_else(|_unresolved| path.to_owned());
     Ok(Model {

@@ -1,9 +1,15 @@
 //! Models in several files.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use serde_json::Value as Json;
 
 use super::error::ModelError;
 
+/// Longest `config.json` or index that is read, in bytes.
+const MAX_JSON: u64 = 64 << 20;
 /// Most parts of a set.
 const MAX_PARTS: u64 = 4096;
 /// Names of files in a message.
@@ -31,4 +37,20 @@ pub(super) fn missing_parts(total: usize, missing: &[&PathBuf]) -> ModelError {
         names.push(format!("and {} more", missing.len() - MAX_LISTED));
     }
     ModelError::MissingParts { present: total - missing.len(), total, names }
+}
+
+/// A file of JSON; `None` where it is not there.
+pub(super) fn json(path: &Path) -> Result<Option<Json>, ModelError> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(ModelError::Io { path: path.to_owned(), source }),
+    };
+    let mut text = Vec::new();
+    file.take(MAX_JSON)
+        .read_to_end(&mut text)
+        .map_err(|source| ModelError::Io { path: path.to_owned(), source })?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let bad = |e| ModelError::malformed(format!("{name} is no JSON ({e})"));
+    serde_json::from_slice(&text).map(Some).map_err(bad)
 }

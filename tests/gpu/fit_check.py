@@ -66,7 +66,7 @@ def row(what, predicted, measured, band_percent, floor_mib=4.0):
 
 def build(name):
     config = LlamaConfig(vocab_size=128256, max_position_embeddings=131072,
-                         torch_dtype="bfloat16", **MODELS[name])
+                         dtype="bfloat16", **MODELS[name])
     torch.set_default_dtype(torch.bfloat16)
     with torch.device("cuda"):
         model = LlamaForCausalLM(config)

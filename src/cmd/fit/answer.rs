@@ -1,5 +1,7 @@
 //! The answer as data: what JSON shows, and what the text is made of.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::{FitGpu, FitOptions};
@@ -33,6 +35,9 @@ pub struct Answer {
     /// What every device holds with everything on the first GPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
+    /// llama.cpp's compute buffer on the first GPU by builds, in bytes.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub compute_by_era: BTreeMap<&'static str, u64>,
     /// Remarks on the lines.
     pub remarks: Vec<String>,
     /// Where it fits.
@@ -281,7 +286,8 @@ pub(super) fn fits_now(verdicts: &[Verdict]) -> Option<bool> {
 /// The model in a few figures.
 pub(super) fn about(model: &Model, shape: String) -> About {
     let pipeline = model.pipeline.as_ref();
-    let pipeline = pipeline.map(|p| p.text_bytes + p.denoiser_bytes + p.vae_bytes);
+    let pipeline =
+        pipeline.map(|p| p.text_bytes.saturating_add(p.denoiser_bytes).saturating_add(p.vae_bytes));
     let bytes = pipeline.unwrap_or_else(|| model.weights.file_bytes());
     let parameters = model.unpacked().elements();
     let bits = u128::from(bytes) * 800;

@@ -2,6 +2,8 @@
 
 mod lines;
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context as _, bail};
 
 use super::answer::{
@@ -66,6 +68,7 @@ pub(super) fn answer(
         need_bytes: case.need.bytes(),
         margin_bytes: margin,
         context: Some(case.settings.cache.context),
+        compute_by_era: case.compute_by_era(),
         remarks: case.remarks(),
         table: Some(case.table(given)),
         sections: Vec::new(),
@@ -152,7 +155,10 @@ impl Case<'_> {
         let heads = shape.layers.iter().map(|l| l.kv_heads).max().unwrap_or(0);
         match (shape.mla, shape.causal) {
             (Some(mla), _) => parts.push(format!("latent {} + {}", mla.kv_rank, mla.rope)),
-            (None, true) => parts.push(format!("{heads} KV heads × {}", shape.head_k)),
+            (None, true) => {
+                let word = if heads == 1 { "head" } else { "heads" };
+                parts.push(format!("{heads} KV {word} × {}", shape.head_k));
+            }
             (None, false) => parts.push("no cache".to_owned()),
         }
         if shape.window > 0 {
@@ -218,6 +224,16 @@ impl Case<'_> {
             remarks.push(format!("it was trained for {} tokens only", grouped(trained)));
         }
         remarks
+    }
+
+    fn compute_by_era(&self) -> BTreeMap<&'static str, u64> {
+        let of = |era| {
+            let mut settings = self.settings.clone();
+            settings.compute.era = era;
+            let placed = place(self.shape(), &self.model.weights, &settings);
+            placed.gpus.first().map_or(0, |gpu| gpu.compute.bytes())
+        };
+        Era::TABLE.iter().map(|row| (row.1, of(row.0))).collect()
     }
 
     fn budget(&self, free: Bytes, cuda: &Overhead) -> u64 {

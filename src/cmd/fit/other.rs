@@ -27,6 +27,7 @@ fn bare(
         context: None,
         settings: None,
         placement: None,
+        compute_by_era: std::collections::BTreeMap::new(),
         remarks: Vec::new(),
         table: None,
         sections: Vec::new(),
@@ -41,7 +42,13 @@ fn bare(
 /// A file that goes with a model: an encoder or an adapter.
 pub(super) fn alone(model: &Model, options: &FitOptions, cards: &[FitGpu]) -> Answer {
     let need = Need { lines: vec![weights_line(model, model.weights.file_bytes())], host_bytes: 0 };
-    let mut answer = bare(model, "with its model", need, options, cards);
+    let mut answer = bare(
+        model,
+        if model.kind == Kind::Weights { "alone" } else { "with its model" },
+        need,
+        options,
+        cards,
+    );
     let remark = match model.kind {
         Kind::Weights => "no config.json beside it: only the size of the weights is known",
         Kind::Adapter => "an adapter: it goes on top of its base model",
@@ -79,8 +86,8 @@ pub(super) fn answer(model: &Model, options: &FitOptions, cards: &[FitGpu]) -> A
     let tiled = images::vae_scratch(&images::Image { tiled: true, ..image });
     let tiled = scratch.saturating_sub(tiled.max(n.denoiser_scratch.unwrap_or(0)));
     let parts = [pipeline.text_bytes, pipeline.denoiser_bytes, pipeline.vae_bytes];
-    let all: u64 = parts.iter().sum();
-    let offload = all - parts.iter().max().unwrap_or(&0);
+    let all = parts.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
+    let offload = all.saturating_sub(*parts.iter().max().unwrap_or(&0));
     for (title, frees_bytes, flag) in [
         ("one part at a time", offload, "pipe.enable_model_cpu_offload()"),
         ("text encoders in 8-bit", pipeline.text_bytes / 2, "a quantised text encoder"),

@@ -51,8 +51,11 @@ fn head(answer: &Answer, show: Show, out: &mut dyn Write) -> Result<()> {
 
 fn need(answer: &Answer, show: Show, out: &mut dyn Write) -> Result<()> {
     let head = show.paint(Tone::Head, "NEEDS");
-    let setup = show.text(&cut(&answer.setup, WIDTH - 20));
-    writeln!(out, "\n {head}  {setup}  {}", show.paint(Tone::Faint, answer.engine))?;
+    let mut setup = show.text(&cut(&answer.setup, WIDTH - 24));
+    if !setup.is_empty() {
+        setup.push_str("  ");
+    }
+    writeln!(out, "\n {head}  {setup}{}", show.paint(Tone::Faint, answer.engine))?;
     for line in &answer.need.lines {
         let (sure, note) = (show.text(&band(line)), show.text(&cut(&line.note, 35)));
         let figure = size(line.bytes);

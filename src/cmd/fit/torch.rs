@@ -123,6 +123,7 @@ pub(super) fn answer(
         context: Some(context),
         settings: None,
         placement: None,
+        compute_by_era: std::collections::BTreeMap::new(),
         remarks: remarks(model, &s, &n),
         table: Some(table(model, options, cards, &cuda, margin)),
         sections: sections(model, options, cards, context, &cuda),
