@@ -4,6 +4,7 @@
 mod procs;
 
 use procs::{Process, Tree, at, of, pids};
+use vramlens::host::{Options, Probe};
 use vramlens::ids::Pid;
 use vramlens::sample::{ProcState, Reading, Why};
 use vramlens::units::{Bytes, Percent};
@@ -249,9 +250,9 @@ fn new_holders_are_seen_soon_and_old_ones_in_rotation() {
     }
     let mut options = tree.options();
     options.slice_processes = 10;
-    let mut probe = vramlens::host::Probe::new(tree.path(""), options);
+    let mut probe = Probe::new(tree.path(""), options);
     let mut now = 200_000;
-    let mut look = |probe: &mut vramlens::host::Probe| {
+    let mut look = |probe: &mut Probe| {
         now += 1000;
         pids(&probe.look(at(now), &[]))
     };
@@ -370,9 +371,57 @@ fn the_machine_s_facts_are_read_from_the_tree() {
 }
 
 #[test]
+fn a_read_that_hangs_is_given_up_and_the_rest_is_there() {
+    let tree = Tree::new();
+    tree.put(&init());
+    tree.put(&Process::cuda(604, "stuck"));
+    tree.put(&Process::cuda(605, "python"));
+    // Opening a FIFO that nobody writes to waits for ever, as the lock of a stuck process does.
+    let cmdline = tree.path("proc/604/cmdline");
+    std::fs::remove_file(&cmdline).unwrap();
+    nix::unistd::mkfifo(&cmdline, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let options = Options { slow_read_ms: 300, slow_look_ms: 60_000, ..tree.options() };
+    let mut probe = Probe::new(tree.path(""), options);
+    let tick = probe.look(at(100_000), &[]);
+    let stuck = of(&tick, 604).unwrap();
+    assert_eq!(stuck.cmdline, Reading::Absent(Why::TimedOut));
+    assert!(stuck.devices.value().unwrap().uvm);
+    assert_eq!(of(&tick, 605).unwrap().cmdline.value().unwrap(), &["python"]);
+    // It is not asked again at once, and never while one of its threads waits in the kernel.
+    tree.put(&Process::cuda(604, "stuck").with(|process| process.state = 'D'));
+    let tick = probe.look(at(101_000), &[]);
+    assert_eq!(of(&tick, 604).unwrap().threads_in_d, 1);
+    let tick = probe.look(at(400_000), &[]);
+    assert_eq!(of(&tick, 604).unwrap().cmdline, Reading::Absent(Why::TimedOut));
+}
+
+#[test]
+fn everything_can_be_read_anew() {
+    let tree = Tree::new();
+    tree.put(&init());
+    tree.put(&Process::cuda(604, "python"));
+    tree.put(&Process::new(700, "idle"));
+    let mut probe = tree.probe();
+    probe.look(at(100_000), &[]);
+    tree.put(&Process::cuda(604, "python").with(|process| process.written = 77));
+    tree.put(&Process::new(700, "idle").open(&["dev/nvidia-uvm"]));
+    probe.refresh_all();
+    let tick = probe.look(at(100_500), &[]);
+    assert_eq!(of(&tick, 604).unwrap().written, Some(Bytes(77)));
+    assert!(of(&tick, 700).is_some());
+}
+
+#[test]
+fn a_probe_may_move_to_a_thread_of_its_own() {
+    const fn movable<T: Send>() {}
+    movable::<Probe>();
+    movable::<vramlens::host::KillContext>();
+}
+
+#[test]
 fn an_empty_or_missing_proc_is_an_empty_answer() {
     let dir = tempfile::tempdir().unwrap();
-    let mut probe = vramlens::host::Probe::new(dir.path(), vramlens::host::Options::default());
+    let mut probe = Probe::new(dir.path(), Options::default());
     let tick = probe.look(at(1), &[Pid(1), Pid(0)]);
     assert!(tick.procs.is_empty());
     assert_eq!(tick.scan.processes, 0);
