@@ -11,8 +11,8 @@ use nix::sys::signal::Signal;
 
 use crate::cmd::look::Form;
 use crate::cmd::{Exit, record};
-use crate::record::{RecordError, Recorder, Totals};
 use crate::oom::{self, Diagnosis};
+use crate::record::{RecordError, Recorder, Totals};
 use crate::report::postmortem::{self, Death, Whose};
 use crate::report::{Style, postmortem::Facts};
 use crate::rules;

@@ -107,7 +107,14 @@ fn after_an_error_the_post_mortem_shows_who_held_what() {
     assert!(said.contains("Out of memory on GPU 0: the command ended with exit code 1"), "{said}");
     assert!(said.contains("MESSAGE\n"), "{said}");
     assert!(said.contains("130.0 of 140.0 GiB used"), "{said}");
-    let row = |pid: u32| said.lines().find(|line| line.get(2..).is_some_and(|rest| rest.starts_with(&pid.to_string()) || rest.trim_start().starts_with(&format!("{pid} "))));
+    let row = |pid: u32| {
+        said.lines().find(|line| {
+            line.get(2..).is_some_and(|rest| {
+                rest.starts_with(&pid.to_string())
+                    || rest.trim_start().starts_with(&format!("{pid} "))
+            })
+        })
+    };
     let own_row = row(own).unwrap_or_else(|| panic!("{said}"));
     assert!(own_row.contains('█') && own_row.contains("100.0G"), "{said}");
     assert!(said.contains("30.0G"), "{said}");
@@ -167,10 +174,14 @@ fn a_recording_that_cannot_be_written_costs_nothing() {
 #[test]
 fn a_driver_that_hangs_holds_nothing_up() {
     let fake = Fake::new("[[gpu]]\n[[stall]]\ncall = \"nvmlInit_v2\"\n");
-    let out = with_driver(&fake.library(), &["--", "sh", "-c", "sleep 0.5; echo x"]).output().unwrap();
+    let out =
+        with_driver(&fake.library(), &["--", "sh", "-c", "sleep 0.5; echo x"]).output().unwrap();
     assert_eq!((out.status.code(), text(&out.stdout)), (Some(0), "x\n"));
     let said = text(&out.stderr);
-    assert!(said.contains("nothing was measured: the driver does not answer nvmlInit_v2"), "{said}");
+    assert!(
+        said.contains("nothing was measured: the driver does not answer nvmlInit_v2"),
+        "{said}"
+    );
     fake.change("[[gpu]]\n");
 }
 

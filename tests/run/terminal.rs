@@ -115,7 +115,9 @@ fn job_control_is_the_shells() {
 #[test]
 fn in_the_background_it_works_until_it_wants_keys() {
     let mut term = shell();
-    term.send("$V run -q -- bash -c 'echo begun; until [ -e /dev/null/x ]; do sleep 0.05; done' \r");
+    term.send(
+        "$V run -q -- bash -c 'echo begun; until [ -e /dev/null/x ]; do sleep 0.05; done' \r",
+    );
     term.wait_for("\nbegun");
     term.send("\x1a");
     term.wait_for("Stopped");
@@ -141,7 +143,9 @@ fn in_the_background_it_works_until_it_wants_keys() {
 #[test]
 fn output_alone_on_a_terminal_keeps_it_one() {
     let mut term = shell();
-    term.send("$V run -q -- sh -c 'test -t 1 && test ! -t 0 && stty size < /dev/tty' < /dev/null\r");
+    term.send(
+        "$V run -q -- sh -c 'test -t 1 && test ! -t 0 && stty size < /dev/tty' < /dev/null\r",
+    );
     term.wait_for("\n24 80");
     term.send("clear; echo x | $V run -q -- sh -c 'cat; test -t 2 && echo err >&2' | tr x y\r");
     let text = term.wait_for("\nerr");
