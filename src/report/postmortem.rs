@@ -162,7 +162,8 @@ fn growth(facts: &Facts<'_>) -> String {
 pub fn text(death: &Death<'_>, facts: &Facts<'_>, style: &Style) -> String {
     let mut out = String::new();
     let dash = if style.ascii { "-" } else { "─" };
-    line(&mut out, &format!("{} vramlens {}", dash.repeat(2), dash.repeat(style.width)), style);
+    let rest = dash.repeat(style.width.saturating_sub(12));
+    line(&mut out, &format!("{} vramlens {rest}", dash.repeat(2)), style);
     let gpu = facts.view.zip(facts.gpu).and_then(|(view, uuid)| {
         view.gpus.iter().find(|gpu| gpu.sample.uuid == *uuid)
     });
@@ -183,7 +184,7 @@ pub fn text(death: &Death<'_>, facts: &Facts<'_>, style: &Style) -> String {
         ledger::block(&mut out, view, gpu, style);
         out.push('\n');
         chart(&mut out, facts, view, &gpu.sample.uuid, style);
-    } else {
+    } else if facts.history.latest().is_some() {
         out.push_str("\nNo GPU memory of the command was seen before its end.\n");
     }
     for (id, peak) in facts.allocators {
