@@ -1,10 +1,12 @@
 //! Alerts: told once, told again only after the cause has clearly gone, and carried out without a
 //! shell.
 
-#[allow(dead_code)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+#[allow(dead_code, reason = "shared with other tests")]
 #[path = "record/ticks.rs"]
 mod ticks;
-#[allow(dead_code)]
+#[allow(dead_code, reason = "shared with other tests")]
 #[path = "report/views.rs"]
 mod views;
 
@@ -106,7 +108,11 @@ fn each_zombie_is_told_once() {
     };
     let told = alerts.look(&at(0, &[7]));
     assert_eq!((told.len(), told[0].pid.map(|pid| pid.0)), (1, Some(7)));
-    assert!(told[0].text.starts_with("GPU 0: zombie 7 holds 3.0 GiB: python a"), "{}", told[0].text);
+    assert!(
+        told[0].text.starts_with("GPU 0: zombie 7 holds 3.0 GiB: python a"),
+        "{}",
+        told[0].text
+    );
     assert_eq!(kinds(&mut alerts, &at(1, &[7])).len(), 0);
     assert_eq!(kinds(&mut alerts, &at(2, &[7, 8])), [AlertKind::Zombie]);
     // A look without it is no end of it.
@@ -171,7 +177,7 @@ proptest! {
 }
 
 fn until(mut wished: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_mins(1);
     while !wished() {
         assert!(Instant::now() < end, "not within a minute");
         std::thread::sleep(Duration::from_millis(5));
@@ -261,7 +267,10 @@ fn the_settings_say_what_to_tell() {
         std::fs::write(&file, text).unwrap();
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_vramlens"));
         let out = command.arg("--config").arg(&file).arg("config").output().unwrap();
-        (out.status.code(), String::from_utf8(out.stdout).unwrap() + &String::from_utf8(out.stderr).unwrap())
+        (
+            out.status.code(),
+            String::from_utf8(out.stdout).unwrap() + &String::from_utf8(out.stderr).unwrap(),
+        )
     };
     let good = "[alert]\nvram_above = \"95%\"\nfull_within = \"10m\"\nzombie = true\n\
                 command = [\"notify-send\", \"a \\\"b\"]\n";

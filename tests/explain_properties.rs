@@ -1,5 +1,7 @@
 //! What may happen to a message on its way, and must not change what is read from it.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests, not tests themselves")]
+
 use std::fmt::Write as _;
 
 use proptest::prelude::*;

@@ -26,6 +26,7 @@ fn cases() -> Vec<Case> {
         traps::protected(),
         traps::moments(),
         traps::exceptions(),
+        traps::folded(),
     ];
     parts.into_iter().flatten().collect()
 }
@@ -119,7 +120,7 @@ fn what_only_looks_like_a_leftover_or_cannot_be_told_is_never_a_zombie() {
 
 #[test]
 fn folded_and_harmless_processes_have_no_row() {
-    for case in traps::exceptions().iter().filter(|case| case.name.contains("not shown")) {
+    for case in traps::folded().iter().filter(|case| case.name.contains("not shown")) {
         assert_eq!(case.view().holders.len(), 1, "{}", case.name);
     }
 }

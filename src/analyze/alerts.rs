@@ -189,7 +189,8 @@ impl Alerts {
         };
         if self.is_new((AlertKind::FullWithin, gpu.sample.uuid.clone(), None), cause, now_ms) {
             let left = age(likely.unwrap_or(0));
-            let text = format!("GPU {}: full in about {left} if it goes on like this", gpu.sample.index);
+            let text =
+                format!("GPU {}: full in about {left} if it goes on like this", gpu.sample.index);
             alerts.push(alert(AlertKind::FullWithin, gpu, None, text));
         }
     }

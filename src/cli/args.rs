@@ -186,6 +186,12 @@ pub struct FitArgs {
     /// Weights on the CPU are never copied to the GPU.
     #[arg(long)]
     pub no_op_offload: bool,
+    /// Tokens that the model's own layers guess ahead, where it has some.
+    #[arg(long, value_name = "N")]
+    pub draft: Option<u64>,
+    /// Each sequence has a cache of its own share of the context (`--no-kv-unified`).
+    #[arg(long)]
+    pub kv_per_slot: bool,
     /// Builds of llama.cpp to compute for.
     #[arg(long, value_name = "ERA")]
     pub era: Option<String>,

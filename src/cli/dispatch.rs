@@ -147,11 +147,7 @@ fn recording(args: &RecordArgs) -> anyhow::Result<record::Record> {
 }
 
 fn watched(args: &RunArgs) -> command::Run {
-    command::Run {
-        command: args.command.clone(),
-        record: args.record.clone(),
-        quiet: args.quiet,
-    }
+    command::Run { command: args.command.clone(), record: args.record.clone(), quiet: args.quiet }
 }
 
 fn show(resolved: &Resolved) -> anyhow::Result<Exit> {

@@ -172,9 +172,11 @@ pub const SETTINGS: &[Setting] = &[
         default: "\"off\"",
         doc: "Tell when a GPU's used memory is above this: 95% or a size. off for never.",
         apply: |s, v| {
-            threshold(v)
-                .map(|bound| s.alerts.vram_above = bound)
-                .ok_or("off, a share such as 95% or a size such as 20GiB")
+            s.alerts.vram_above = match v {
+                "off" => None,
+                _ => Some(threshold(v).ok_or("off, a share such as 95% or a size such as 20GiB")?),
+            };
+            Ok(())
         },
     },
     Setting {
@@ -237,18 +239,14 @@ pub const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// `off`, `95%`, `20GiB`.
-fn threshold(text: &str) -> Option<Option<Threshold>> {
-    let text = text.trim();
-    if text == "off" {
-        return Some(None);
-    }
-    if let Some(share) = text.strip_suffix('%') {
+/// `95%`, `20GiB`.
+fn threshold(text: &str) -> Option<Threshold> {
+    if let Some(share) = text.trim().strip_suffix('%') {
         let share: f32 = share.trim().parse().ok()?;
-        return (share > 0.0 && share <= 100.0).then_some(Some(Threshold::Percent(Percent(share))));
+        return (share > 0.0 && share <= 100.0).then_some(Threshold::Percent(Percent(share)));
     }
     let bytes: Bytes = text.parse().ok()?;
-    (bytes > Bytes::ZERO).then_some(Some(Threshold::Bytes(bytes)))
+    (bytes > Bytes::ZERO).then_some(Threshold::Bytes(bytes))
 }
 
 /// A list as TOML writes one, `["a", "b c"]`; or words between blanks, for a variable that needs no

@@ -11,8 +11,8 @@ use nix::sys::signal::Signal;
 
 use crate::cmd::look::Form;
 use crate::cmd::{Exit, record};
-use crate::record::{RecordError, Recorder, Totals};
 use crate::oom::{self, Diagnosis};
+use crate::record::{RecordError, Recorder, Totals};
 use crate::report::postmortem::{self, Death, Whose};
 use crate::report::{Style, postmortem::Facts};
 use crate::rules;
@@ -75,8 +75,7 @@ pub fn run(run: &Run, options: &Options, form: Form) -> anyhow::Result<Exit> {
     let watched = watcher.ok().and_then(Watcher::finish);
     let ran_ms = clock::now().since(began);
     let style = style(form);
-    if let Some(text) = report(run, &ended, watched.as_ref(), host.since(), ran_ms, &style)
-    {
+    if let Some(text) = report(run, &ended, watched.as_ref(), host.since(), ran_ms, &style) {
         end_line(ended.last);
         let _ = io::stderr().write_all(text.as_bytes());
     }
@@ -157,7 +156,7 @@ fn death(ended: &Ended, facts: Option<&Facts<'_>>) -> Option<(Whose, String)> {
             return Some((whose, oom::report(message)));
         }
     }
-    // A signal of somebody's is no lack of memory, nor is an ordinary error with room left.
+    // A signal of somebody's is no lack of memory, nor is an error with room left.
     let died = !matches!(ended.how, How::Exited(0) | How::Killed(1 | 2 | 3 | 9 | 15));
     let facts = facts.filter(|_| died)?;
     let (view, uuid) = (facts.view?, facts.gpu?);
@@ -166,8 +165,8 @@ fn death(ended: &Ended, facts: Option<&Facts<'_>>) -> Option<(Whose, String)> {
     let scarce = ledger.free < Bytes::mib(512).max(Bytes(ledger.total.0 / 50));
     let free = ledger.free;
     let text = format!(
-        "The command printed no error of that kind. {free} was free at the last look:\n\
-         lack of memory is likely, not certain."
+        "The command printed no error that says so, and {free} was free at the last look:\n\
+         memory may have been short. Nothing proves it.\n"
     );
     scarce.then_some((Whose::Perhaps, text))
 }

@@ -54,6 +54,14 @@ pub(super) enum Mark {
     PoolAllocator,
 }
 
+impl Mark {
+    /// Whether the first pass looks for it. What stands on every line of a training log is only
+    /// read where lines are kept anyway.
+    pub(super) const fn is_looked_for(self) -> bool {
+        !matches!(self, Self::Training | Self::RisingLengths | Self::Torch | Self::Speech)
+    }
+}
+
 /// A word, and what it says.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clue {
@@ -67,8 +75,20 @@ const fn clue(needle: &'static str, mark: Mark) -> Clue {
 }
 
 /// Units of memory: lines with figures tell growth.
-pub(super) const UNITS: &[&str] =
-    &["GiB", "MiB", "_mib=", "_gb=", "memory_allocated", "memory.used", "Killed", "mem="];
+pub(super) const UNITS: &[&str] = &[
+    "GiB",
+    "MiB",
+    "_mib=",
+    "_gb=",
+    "memory_allocated",
+    "memory.used",
+    "Killed",
+    "mem=",
+    "not enough memory",
+    "insufficient memory",
+    "video memory",
+    "device memory",
+];
 
 /// Every clue.
 pub(super) static TABLE: &[Clue] = &[

@@ -58,7 +58,7 @@ pub(super) fn ledger(case: &Case, n: &Numbers) -> Option<Ledger> {
         add("this_process", "this process", this, true);
     }
     add("other_allocations", "other allocations", case.figures.get(Slot::OtherAllocations), true);
-    if n.allocated.is_none() && n.this_process.is_none() && case.software != "vllm" {
+    if n.allocated.is_none() && n.this_process.is_none() && case.software == "sglang" {
         add(
             "weights",
             "weights",
@@ -95,13 +95,16 @@ fn close(mut entries: Vec<Entry>, n: &Numbers) -> Option<Ledger> {
         let missing = total.saturating_sub(sum);
         // A hundredth of a GiB is what rounding in the message makes of six figures.
         if missing > 64 << 20 {
-            let label = if n.implied_others.is_some() {
-                "context, and others who are not named"
-            } else if n.unified {
-                "the rest of the system (shared memory)"
-            } else {
-                "not told by the message"
-            };
+            let label =
+                if n.reserved.is_some() && n.this_process.is_none() && n.implied_others.is_some() {
+                    "context, and others who are not named"
+                } else if n.implied_others.is_some() {
+                    "others, who are not named"
+                } else if n.unified {
+                    "the rest of the system (shared memory)"
+                } else {
+                    "not told by the message"
+                };
             let at = entries.iter().position(|entry| entry.key == "free").unwrap_or(entries.len());
             let entry = Entry {
                 key: "not_told",

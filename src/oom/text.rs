@@ -82,6 +82,9 @@ fn headline(answer: &Explanation, out: &mut String) {
         Diagnosis::HostRamNotVram => {
             format!("Host memory ran out, not VRAM: {}", product(answer.software))
         }
+        _ if refused(answer) => {
+            format!("GPU memory was refused with room left: {}", product(answer.software))
+        }
         _ => format!("GPU memory ran out: {}", product(answer.software)),
     };
     let version = match (&answer.version, answer.wording) {
@@ -98,6 +101,12 @@ fn headline(answer: &Explanation, out: &mut String) {
         times => format!(", {times} times"),
     };
     paragraph(out, "", "  ", &format!("{what}{version}{device}{seen}"));
+}
+
+/// There was room for it.
+fn refused(answer: &Explanation) -> bool {
+    answer.requested_bytes.zip(answer.free_bytes).is_some_and(|(asked, free)| asked < free)
+        && answer.deficit_bytes.is_none()
 }
 
 fn request(answer: &Explanation, out: &mut String) {
@@ -172,7 +181,8 @@ fn why(answer: &Explanation, out: &mut String) {
         Diagnosis::LeakOrGrowth => "memory grows",
         Diagnosis::HostRamNotVram => "the host's memory, not the GPU's",
         Diagnosis::NotOom => "not a shortage of memory",
-        Diagnosis::UnknownGpuOom => "not certain",
+        Diagnosis::UnknownGpuOom if refused(answer) => "another limit than the device's capacity",
+        Diagnosis::UnknownGpuOom => "the log does not tell",
     };
     let sure = match answer.confidence {
         Confidence::Certain => "certain",

@@ -96,9 +96,8 @@ pub fn summary(facts: &Facts<'_>, style: &Style) -> String {
         let gpu = gpus.iter().find(|gpu| gpu.sample.index == index && gpu.sample.mig.is_none());
         gpu.and_then(|gpu| gpu.ledger.get()).map(|ledger| ledger.total)
     };
-    let of = |index: GpuIndex| {
-        total(index).map_or_else(String::new, |total| format!(" of {total}"))
-    };
+    let of =
+        |index: GpuIndex| total(index).map_or_else(String::new, |total| format!(" of {total}"));
     let places: Vec<String> = match peak.gpus.len() {
         1 => peak.gpus.keys().map(|index| format!("{} on GPU {index}", of(*index))).collect(),
         _ => vec![format!(
@@ -164,9 +163,10 @@ pub fn text(death: &Death<'_>, facts: &Facts<'_>, style: &Style) -> String {
     let dash = if style.ascii { "-" } else { "─" };
     let rest = dash.repeat(style.width.saturating_sub(12));
     line(&mut out, &format!("{} vramlens {rest}", dash.repeat(2)), style);
-    let gpu = facts.view.zip(facts.gpu).and_then(|(view, uuid)| {
-        view.gpus.iter().find(|gpu| gpu.sample.uuid == *uuid)
-    });
+    let gpu = facts
+        .view
+        .zip(facts.gpu)
+        .and_then(|(view, uuid)| view.gpus.iter().find(|gpu| gpu.sample.uuid == *uuid));
     let place = gpu.map_or_else(String::new, |gpu| format!(" on {}", ledger::gpu_name(gpu)));
     let what = match death.whose {
         Whose::Gpu => format!("Out of memory{place}"),
@@ -233,8 +233,10 @@ fn chart(out: &mut String, facts: &Facts<'_>, view: &View, gpu: &GpuUuid, style:
     let mut pids: Vec<Pid> = tracks.iter().map(|track| track.pid).collect();
     pids.sort_unstable();
     pids.dedup();
-    let mut rows: Vec<Row> =
-        pids.iter().map(|pid| row(facts, &tracks, *pid, (from_ms, to_ms, columns), style)).collect();
+    let mut rows: Vec<Row> = pids
+        .iter()
+        .map(|pid| row(facts, &tracks, *pid, (from_ms, to_ms, columns), style))
+        .collect();
     rows.sort_by_key(|row| std::cmp::Reverse((row.last, row.peak)));
     let scale = rows.iter().filter_map(|row| row.peak).max().unwrap_or(Bytes::ZERO);
     let span = age(to_ms.saturating_sub(from_ms));

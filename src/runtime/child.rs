@@ -10,8 +10,8 @@ use std::process::{Child, Command};
 
 use nix::sys::signal::SigSet;
 use nix::unistd::{Pid, getpid, setpgid};
-use rustix::process::{WaitOptions, waitpid};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
+use rustix::process::{WaitOptions, waitpid};
 
 /// Starts the command with `mask` as its blocked signals, whatever this process blocks. With a
 /// terminal, which must be the controlling one, it leads a group of its own that has the terminal

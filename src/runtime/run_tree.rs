@@ -124,7 +124,9 @@ mod tests {
         assert!(tree.is_member(Pid(102), &all));
         assert!(!tree.is_member(Pid(200), &all));
         // Its parent is gone; it was seen before.
-        assert!(tree.is_member(Pid(102), &|pid| (pid.0 == 102).then(|| Place { parent: Pid(1), ..at(101, 50) })));
+        assert!(tree.is_member(Pid(102), &|pid| {
+            (pid.0 == 102).then(|| Place { parent: Pid(1), ..at(101, 50) })
+        }));
         // Dead, and still listed.
         assert!(tree.is_member(Pid(102), &|_| None));
         // Another process by the same number.

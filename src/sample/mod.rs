@@ -11,8 +11,8 @@ mod kill;
 mod proc;
 mod reading;
 mod redact;
-pub mod text;
 mod server;
+pub mod text;
 
 use serde::{Deserialize, Serialize};
 

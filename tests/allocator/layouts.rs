@@ -1,6 +1,7 @@
 //! Every generation of layouts is read exactly, every wrong one refused.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use vramlens::allocator::Limits;
@@ -13,6 +14,8 @@ use vramlens::units::Bytes;
 use crate::standin::shape::{GENERATIONS, Shape, Wrong};
 use crate::standin::world::{Dice, Truth, UUID, World};
 
+/// A machine that has other things to do changes nothing.
+pub const PATIENT: Limits = Limits { time: Duration::from_mins(1), ..Limits::DEFAULT };
 pub const NOW: Stamp = Stamp { boot_ms: 1000, wall_ms: 1000 };
 
 fn bytes(truth: &Truth, counter: usize, field: usize) -> Bytes {
@@ -64,7 +67,7 @@ pub fn compare(device: &AllocatorDevice, truth: &Truth, allowed: &[Why]) {
 /// The device at that address of this process.
 fn read(address: u64, with_blocks: bool) -> Result<Option<AllocatorDevice>, Fault> {
     let memory = ProcessMemory::new(Pid(std::process::id()));
-    let window = Window::new(&memory, Limits::default(), &[]);
+    let window = Window::new(&memory, PATIENT, &[]);
     let Some(mut device) = Device::find(&window, CudaOrdinal(0), address)? else {
         return Err(Fault::Unknown);
     };

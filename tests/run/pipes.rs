@@ -40,7 +40,8 @@ fn death_by_a_signal_is_128_and_its_number() {
     // A shell's loop ends when its command dies of INT, and not when it exits with 130.
     let out = output(&["--", "sh", "-c", "kill -INT $$"]);
     assert_eq!(out.status.signal(), Some(2));
-    let script = format!("{} run -q -- sh -c 'kill -INT $$'; echo $?", env!("CARGO_BIN_EXE_vramlens"));
+    let script =
+        format!("{} run -q -- sh -c 'kill -INT $$'; echo $?", env!("CARGO_BIN_EXE_vramlens"));
     let out = Command::new("sh").args(["-c", &script]).output().unwrap();
     assert_eq!(text(&out.stdout), "130\n");
 }
@@ -112,8 +113,8 @@ fn streams_that_share_a_pipe_stay_in_order() {
         .unwrap();
     let mut seen = String::new();
     reader.read_to_string(&mut seen).unwrap();
-    let wanted: String = (0..500).map(|i| format!("o{i}\ne{i}\n")).collect();
-    assert_eq!(seen, wanted);
+    let lines: Vec<String> = (0..500).map(|i| format!("o{i}\ne{i}\n")).collect();
+    assert_eq!(seen, lines.concat());
     assert!(status(&mut child).success());
 }
 
@@ -168,7 +169,8 @@ fn signals_are_passed_on() {
 
 #[test]
 fn signals_that_were_ignored_stay_ignored_and_no_mask_is_left() {
-    let script = "trap '' HUP USR1; exec \"$0\" run -q -- grep -E '^Sig(Ign|Blk)' /proc/self/status";
+    let script =
+        "trap '' HUP USR1; exec \"$0\" run -q -- grep -E '^Sig(Ign|Blk)' /proc/self/status";
     let direct = "trap '' HUP USR1; exec grep -E '^Sig(Ign|Blk)' /proc/self/status";
     let with = |script: &str| {
         let out = Command::new("bash")

@@ -24,6 +24,8 @@ pub(super) enum When {
     Capture,
     Optimizer,
     Fragmented,
+    FragmentedOld,
+    FragmentedNoVirtualMemory,
     Growing,
     Siblings,
     Collective,

@@ -189,7 +189,7 @@ pub(super) static ROWS: &[Row] = &[
         4,
         "*",
         When::Training,
-        "per_device_train_batch_size={batch_new}, gradient_accumulation_steps={accumulation}",
+        "per_device_train_batch_size={batch_new}, gradient_accumulation_steps={accumulation}   (at the most: what the batch does not change is not counted)",
         STEPS,
     ),
     row(
@@ -249,6 +249,20 @@ pub(super) static ROWS: &[Row] = &[
         When::AlreadyExpandable,
         "sort or bucket the samples by length, or run the largest shape first",
         "order of the data",
+    ),
+    row(
+        6,
+        "*",
+        When::FragmentedOld,
+        "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:{split}   (better: PyTorch 2.1 or later with expandable_segments:True)",
+        "none; set it before CUDA starts",
+    ),
+    row(
+        6,
+        "*",
+        When::FragmentedNoVirtualMemory,
+        "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:{split}   (expandable segments do not work on this platform)",
+        "none; set it before CUDA starts",
     ),
     row(
         6,

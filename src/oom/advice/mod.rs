@@ -67,9 +67,13 @@ pub const TITLES: [&str; 9] = [
 
 fn title(fix: u8, case: &Case, finding: &Finding) -> &'static str {
     match (fix, finding.diagnosis) {
-        (6, Diagnosis::LeakOrGrowth) => "Drop the references that keep memory",
         (6, Diagnosis::UnknownGpuOom) => "Lift the other limit",
         (6, Diagnosis::Fragmentation) => "Undo fragmentation",
+        (6, Diagnosis::LeakOrGrowth) if case.software == "onnxruntime" => {
+            "Renew the session, or let its arena shrink"
+        }
+        (6, Diagnosis::LeakOrGrowth) => "Drop the references that keep memory",
+        (2, _) if case.has(Mark::FourBit) => "Smaller weights still",
         (2, _) if case.stage == Stage::Optimizer => {
             "Smaller optimizer state, or LoRA on 4-bit weights"
         }
@@ -140,6 +144,16 @@ fn fits(row: &Row, case: &Case, n: &Numbers, finding: &Finding) -> bool {
         When::Capture => case.stage == Stage::Capture,
         When::Optimizer => case.stage == Stage::Optimizer,
         When::Fragmented => finding.diagnosis == Diagnosis::Fragmentation,
+        // Expandable segments came with 2.1, whose messages name reserved memory by its rest.
+        When::FragmentedOld => {
+            finding.diagnosis == Diagnosis::Fragmentation
+                && case.figures.get(Slot::Reserved).is_some()
+                && case.stage != Stage::Collective
+        }
+        When::FragmentedNoVirtualMemory => {
+            let without = [Mark::Wsl, Mark::Jetson, Mark::Windows];
+            finding.diagnosis == Diagnosis::Fragmentation && without.iter().any(|m| case.has(*m))
+        }
         When::Growing => finding.diagnosis == Diagnosis::LeakOrGrowth,
         When::Siblings => n.siblings(),
         When::Collective => case.stage == Stage::Collective,
