@@ -11,8 +11,16 @@ mod pipes;
 #[allow(dead_code, reason = "shared with other tests")]
 #[path = "support/pty.rs"]
 mod pty;
+#[path = "run/report.rs"]
+mod report;
 #[path = "run/terminal.rs"]
 mod terminal;
+#[allow(dead_code, reason = "shared with other tests")]
+#[path = "record/ticks.rs"]
+mod ticks;
+#[allow(dead_code, reason = "shared with other tests")]
+#[path = "report/views.rs"]
+mod views;
 
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
