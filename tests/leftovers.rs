@@ -1,6 +1,8 @@
 //! Triage and kill by the real program: real processes, their real end, and a stand-in driver whose
 //! memory comes back when they are gone.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
 #[path = "support/fake.rs"]
 mod fake;
 
