@@ -5,21 +5,17 @@ use verdict_support::table::{engine, job, orphan, shell, survivor, with};
 use verdict_support::*;
 use vramlens::analyze::{KillPlan, View, kill_proof, plan, zombies};
 use vramlens::ids::{GpuIndex, Pid, ProcId};
-use vramlens::sample::{GpuSample, KillPreset, ProcSample, ProcState, Reading};
+use vramlens::sample::{KillPreset, ProcSample, ProcState, Reading};
 use vramlens::units::Bytes;
 
 fn id(pid: u32) -> ProcId {
     ProcId { pid: Pid(pid), start_ticks: u64::from(pid) * 10 }
 }
 
-fn seen(rows: Vec<(u32, u64)>, procs: Vec<ProcSample>) -> View {
+fn seen(rows: Vec<(u32, u64)>, mut procs: Vec<ProcSample>) -> View {
     let rows = rows.into_iter().map(|(pid, gib)| row(pid, gib * GIB)).collect();
-    seen_on(vec![with_rows(gpu(0), rows)], procs)
-}
-
-fn seen_on(gpus: Vec<GpuSample>, mut procs: Vec<ProcSample>) -> View {
     procs.push(init());
-    watched(5, &gpus, &host(), &procs).1
+    watched(5, &[with_rows(gpu(0), rows)], &host(), &procs).1
 }
 
 fn pids(plan: &KillPlan) -> Vec<u32> {
@@ -236,6 +232,18 @@ fn the_proof_names_what_is_left_and_the_next_command() {
     assert!(!proof.complete());
     assert_eq!(proof.remaining[0].pid, Pid(501));
     assert!(proof.remaining[0].reason.contains("/sys/fs/fuse/connections"));
+}
+
+#[test]
+fn memory_that_does_not_come_back_stands_under_its_process() {
+    let before = seen(vec![(500, 22)], vec![engine()]);
+    let mut kept = gpu(0);
+    kept.memory = Reading::Value(memory(80 * GIB, 20 * GIB, GIB));
+    let after = watched(5, &[kept], &host(), &[init()]).1;
+    let proof = kill_proof(&before, &after, &zombies(&before, None));
+    assert_eq!(proof.sentence, "freed 2.0 of 22.0 GiB on GPU 0");
+    assert_eq!(proof.remaining[0].pid, Pid(500));
+    assert!(proof.remaining[0].reason.starts_with("20.0 GiB on GPU 0 did not come back yet"));
 }
 
 #[test]

@@ -1,19 +1,22 @@
 //! What a kill gave back: measured, not assumed.
 
 use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde::Serialize;
 
 use super::kill_plan::{ExpectedBytes, KillPlan, PlanRow};
 use super::verdict::cure;
 use super::{Class, Holder, View};
 use crate::ids::{GpuIndex, GpuUuid, Pid, ProcId};
-use crate::sample::KillPreset;
+use crate::sample::{KillPreset, ProcSample, ProcState};
 use crate::units::Bytes;
 
 /// The share of what was expected that counts as all of it, in per cent.
 const ENOUGH_PERCENT: u64 = 90;
 
 /// What came of an order.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KillProof {
     /// Per GPU.
     pub freed: Vec<Freed>,
@@ -43,7 +46,7 @@ impl KillProof {
 }
 
 /// One GPU's memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Freed {
     /// Which.
     pub gpu: GpuUuid,
@@ -62,7 +65,7 @@ impl Freed {
 }
 
 /// Something that should be gone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Remaining {
     /// As shown.
     pub pid: Pid,
@@ -90,7 +93,8 @@ pub fn kill_proof(before: &View, after: &View, plan: &KillPlan) -> KillProof {
     remaining.extend(ghosts(after, plan, &targets));
     remaining.extend(restarted(before, after, plan));
     if remaining.is_empty() {
-        remaining.extend(freed.iter().filter(|part| !part.enough()).map(missing));
+        remaining
+            .extend(freed.iter().filter(|part| !part.enough()).map(|part| missing(plan, part)));
     }
     let sentence = sentence(&freed);
     KillProof { freed, unlisted, remaining, sentence }
@@ -134,11 +138,17 @@ fn is_planned(before: &View, plan: &KillPlan, holder: &Holder) -> bool {
 /// A target that lives.
 fn left(after: &View, plan: &KillPlan, row: &PlanRow) -> Option<Remaining> {
     let pid = row.id.pid;
+    // Whoever is only waiting for its parent to take note holds nothing any more.
+    let ended = |process: &ProcSample| process.state == ProcState::Zombie && process.threads <= 1;
     if let Some(holder) = after.holders.iter().find(|h| h.id == Some(row.id)) {
+        if holder.process.as_ref().is_some_and(&ended) && !holder.listed {
+            return None;
+        }
         let (reason, command) = still_there(holder, plan.order.preset);
         return Some(Remaining { pid, bytes: holder.bytes.get(), reason, command });
     }
-    after.relatives.iter().find(|process| process.id == row.id).map(|_| Remaining {
+    let lives = |process: &&Arc<ProcSample>| process.id == row.id && !ended(process);
+    after.relatives.iter().find(lives).map(|_| Remaining {
         pid,
         bytes: None,
         reason: "it lives, and holds no memory any more".to_owned(),
@@ -218,11 +228,14 @@ fn restarted(before: &View, after: &View, plan: &KillPlan) -> Vec<Remaining> {
     found
 }
 
-fn missing(part: &Freed) -> Remaining {
+/// Stands under the first target that held memory there.
+fn missing(plan: &KillPlan, part: &Freed) -> Remaining {
+    let held = |row: &&PlanRow| row.bytes.iter().any(|share| share.gpu == part.gpu);
+    let pid = plan.rows.iter().find(held).map_or(Pid(0), |row| row.id.pid);
     let lacking = part.expected - part.freed;
     Remaining {
-        pid: Pid(0),
-        bytes: Some(lacking),
+        pid,
+        bytes: None,
         reason: format!(
             "{lacking} on GPU {} did not come back yet: the driver may still be taking it down, or \
              another process took it",

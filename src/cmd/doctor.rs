@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::analyze::{GpuView, View};
+use crate::analyze::View;
 use crate::cmd::Exit;
 use crate::cmd::look::{Form, Session};
 use crate::cmd::top::print;
@@ -16,7 +16,7 @@ use crate::report::doctor::{Answer, Fault, Patient, Report, State, examine, text
 use crate::runtime::clock;
 use crate::runtime::gather::Gathered;
 use crate::runtime::options::{Options, absent_below, blank};
-use crate::sample::{MachineFacts, Why};
+use crate::sample::MachineFacts;
 use crate::source::SourceError;
 
 /// Reading `/proc` and `/sys` takes milliseconds, and can hang.
@@ -79,17 +79,7 @@ fn ask(options: &Options, root: &Path) -> anyhow::Result<(Answer, View)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let looked = runtime.block_on(async {
         let mut session = Session::open(options, APART_MS)?;
-        let first = session.look(1).await;
-        // The first look may have begun before it was told what is wanted; and it opened the
-        // library, so that its cost is the one that counts.
-        let asked = |gpu: &GpuView| gpu.sample.process_utilization.why() != Some(Why::NotAsked);
-        if first.1.gpus.iter().all(asked) {
-            return anyhow::Ok(first);
-        }
-        let (gathered, mut view) = session.look(1).await;
-        let (old, new) = (first.1.driver_cost, view.driver_cost);
-        view.driver_cost = old.into_iter().chain(new).max_by_key(|cost| cost.took_ms);
-        Ok((gathered, view))
+        anyhow::Ok(session.look(1).await)
     });
     // A driver that hangs is not waited for.
     runtime.shutdown_background();

@@ -7,6 +7,7 @@ pub mod fixes;
 pub mod kill;
 pub mod look;
 pub mod record;
+pub mod run;
 pub mod serve;
 pub mod top;
 
@@ -31,6 +32,8 @@ pub enum Exit {
     Stalled,
     /// Interrupted.
     Interrupted,
+    /// As the command that was run.
+    Command(u8),
 }
 
 impl Exit {
@@ -52,6 +55,7 @@ impl Exit {
             Self::NoDriver => 3,
             Self::Stalled => 4,
             Self::Interrupted => 130,
+            Self::Command(code) => code,
         }
     }
 }

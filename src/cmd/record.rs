@@ -13,12 +13,14 @@ use crate::runtime::inspector::Inspector;
 use crate::runtime::options::{Options, driver, probe};
 use crate::runtime::sampler::{Sampled, Sampler};
 use crate::runtime::{clock, gather};
-use crate::sample::{Reading, Tick};
+use crate::sample::Reading;
 use crate::source::{Progress, Wants};
 use crate::units::Bytes;
 
 /// Ticks that wait for the disk at the most.
 const QUEUE: usize = 64;
+/// No recording lasts longer, in effect.
+const FOR_EVER: Duration = Duration::from_hours(24 * 365);
 
 /// What to keep.
 #[derive(Debug, Clone)]
@@ -48,10 +50,14 @@ async fn keep(record: &Record, options: &Options) -> anyhow::Result<Exit> {
     let recorder = begin(record, options)?;
     let progress = std::sync::Arc::new(Progress::default());
     let source = driver(options, &progress);
-    let (sampler, mut samples) = Sampler::spawn(options.interval_ms, progress, source)?;
-    sampler.want(Wants { process_utilization: true, details: true, ..Wants::default() });
+    let (_sampler, mut samples) = Sampler::spawn(
+        options.interval_ms,
+        Wants { process_utilization: true, details: true, ..Wants::default() },
+        progress,
+        source,
+    )?;
     let (inspector, mut facts) = Inspector::spawn(probe(options))?;
-    let end = tokio::time::sleep(record.duration.unwrap_or(Duration::from_secs(3600 * 24 * 365)));
+    let end = tokio::time::sleep(record.duration.unwrap_or(FOR_EVER));
     tokio::pin!(end);
     let mut stop = Stop::catch()?;
     let mut seen = false;
@@ -84,7 +90,8 @@ async fn keep(record: &Record, options: &Options) -> anyhow::Result<Exit> {
     report(record, recorder.finish(Duration::from_secs(1)))
 }
 
-fn begin(record: &Record, options: &Options) -> anyhow::Result<Recorder> {
+/// Opens the recording and begins it.
+pub(super) fn begin(record: &Record, options: &Options) -> anyhow::Result<Recorder> {
     let output = if record.file == Path::new("-") {
         Output::Plain(Box::new(io::stdout()))
     } else {

@@ -55,18 +55,6 @@ impl Sampler {
     /// Where no thread is to be had.
     pub fn spawn(
         interval_ms: u64,
-        progress: Arc<Progress>,
-        source: impl Source + 'static,
-    ) -> io::Result<(Self, mpsc::Receiver<Sampled>)> {
-        Self::spawn_wanting(interval_ms, Wants::default(), progress, source)
-    }
-
-    /// As [`Self::spawn`], with these slow figures from the first look on.
-    ///
-    /// # Errors
-    /// Where no thread is to be had.
-    pub fn spawn_wanting(
-        interval_ms: u64,
         wants: Wants,
         progress: Arc<Progress>,
         source: impl Source + 'static,
@@ -85,7 +73,8 @@ impl Sampler {
         self.shared.dropped.load(Ordering::Relaxed)
     }
 
-    /// What slow figures are shown now.
+    /// What slow figures are shown from now on. It is looked at once, so that they need not be
+    /// waited for.
     pub fn want(&self, wants: Wants) {
         self.change(|orders| orders.wants = wants);
     }

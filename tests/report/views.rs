@@ -144,6 +144,7 @@ pub fn busy() -> View {
         }],
     };
     View {
+        relatives: Vec::new(),
         at: stamp(10_000),
         driver: Some(gpus.driver),
         host: Some(procs.host),
@@ -206,6 +207,7 @@ pub fn ghost() -> View {
 /// Before anything has answered.
 pub fn empty() -> View {
     View {
+        relatives: Vec::new(),
         at: stamp(0),
         driver: None,
         host: None,

@@ -53,8 +53,8 @@ pub(super) static TABLE: &[Signature] = &[
         "linux",
         Host,
         Unknown,
-        ["systemd-oomd"],
-        "systemd-oomd … Killed",
+        ["due to memory pressure for"],
+        "due to memory pressure for … being",
         "systemd-oomd ended a unit for host memory"
     ),
     row!(
@@ -62,8 +62,8 @@ pub(super) static TABLE: &[Signature] = &[
         "linux",
         Host,
         Unknown,
-        ["earlyoom"],
-        "earlyoom … sending SIG",
+        ["badness "],
+        "sending SIG … badness … VmRSS <hostrss:size>",
         "earlyoom ended a process for host memory"
     ),
     row!(
@@ -245,141 +245,6 @@ pub(super) static TABLE: &[Signature] = &[
         ["DefaultCPUAllocator"],
         "DefaultCPUAllocator: ⟦can't allocate memory⟧⟦not enough memory⟧: you tried to allocate <hostreq:int> bytes",
         "PyTorch could not get host memory"
-    ),
-    row!(
-        "host.numpy",
-        "python",
-        Host,
-        Unknown,
-        ["for an array with shape"],
-        "Unable to allocate <hostreq:size> for an array with shape",
-        "NumPy could not get host memory"
-    ),
-    row!(
-        "host.numpy_error",
-        "python",
-        Host,
-        Unknown,
-        ["ArrayMemoryError"],
-        "ArrayMemoryError: Unable to allocate <hostreq:size>",
-        "NumPy could not get host memory"
-    ),
-    row!(
-        "host.memory_error",
-        "python",
-        Host,
-        Unknown,
-        ["MemoryError"],
-        "MemoryError",
-        "Python could not get host memory"
-    ),
-    row!(
-        "host.bad_alloc",
-        "c++",
-        Host,
-        Unknown,
-        ["std::bad_alloc"],
-        "std::bad_alloc",
-        "a C++ program could not get host memory"
-    ),
-    row!(
-        "host.errno_12",
-        "python",
-        Host,
-        Unknown,
-        ["Cannot allocate memory"],
-        "Cannot allocate memory",
-        "the kernel gave no host memory"
-    ),
-    row!(
-        "host.paging_file",
-        "windows",
-        Host,
-        Unknown,
-        ["paging file is too small", "WinError 1455", "os error 1455"],
-        "paging file is too small",
-        "the Windows paging file is too small for what was reserved"
-    ),
-    row!(
-        "host.winerror",
-        "windows",
-        Host,
-        Unknown,
-        ["WinError 1455"],
-        "[WinError 1455]",
-        "the Windows paging file is too small for what was reserved"
-    ),
-    row!(
-        "host.oserror",
-        "windows",
-        Host,
-        Unknown,
-        ["os error 1455"],
-        "os error 1455",
-        "the Windows paging file is too small for what was reserved"
-    ),
-    row!(
-        "host.pinned",
-        "any",
-        Host,
-        Unknown,
-        ["cudaHostAlloc", "cudaMallocHost"],
-        "cudaHostAlloc … out of memory",
-        "pinned host memory was not given"
-    ),
-    row!(
-        "host.memlock",
-        "any",
-        Host,
-        Unknown,
-        ["RLIMIT_MEMLOCK", "max locked memory"],
-        "RLIMIT_MEMLOCK",
-        "the limit of locked host memory was reached"
-    ),
-    row!(
-        "host.vulkan",
-        "any",
-        Host,
-        Unknown,
-        ["VK_ERROR_OUT_OF_HOST_MEMORY"],
-        "VK_ERROR_OUT_OF_HOST_MEMORY",
-        "Vulkan could not get host memory"
-    ),
-    row!(
-        "host.hashcat",
-        "hashcat",
-        Host,
-        Unknown,
-        ["Not enough free host memory"],
-        "Not enough free host memory",
-        "Hashcat could not get host memory"
-    ),
-    row!(
-        "host.rmm",
-        "rapids-rmm",
-        Host,
-        Unknown,
-        ["of memory: std::bad_alloc"],
-        "of memory: std::bad_alloc",
-        "RMM could not get host memory"
-    ),
-    row!(
-        "host.java",
-        "java",
-        Host,
-        Unknown,
-        ["Java heap space"],
-        "OutOfMemoryError: Java heap space",
-        "the heap of a Java program is full"
-    ),
-    row!(
-        "host.node",
-        "node",
-        Host,
-        Unknown,
-        ["JavaScript heap out of memory"],
-        "JavaScript heap out of memory",
-        "the heap of a JavaScript program is full"
     ),
 ];
 

@@ -95,8 +95,7 @@ impl Exporter {
         let progress = Arc::new(Progress::default());
         let source = driver(options, &progress);
         let wants = Wants { process_utilization: true, details: true, pcie };
-        let (sampler, samples) =
-            Sampler::spawn_wanting(options.interval_ms, wants, progress, source)?;
+        let (sampler, samples) = Sampler::spawn(options.interval_ms, wants, progress, source)?;
         let (inspector, facts) = Inspector::spawn(probe(options))?;
         let (pages, pages_out) = watch::channel(Page::empty());
         let exporter = Self {
