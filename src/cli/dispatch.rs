@@ -80,6 +80,8 @@ fn options(settings: &Settings) -> Options {
         request: (settings.request > Bytes::ZERO).then_some(settings.request),
         allocator: settings.allocator,
         mouse: settings.mouse,
+        alerts: settings.alerts,
+        alert_actions: settings.alert_actions.clone(),
     }
 }
 

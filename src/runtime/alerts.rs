@@ -37,6 +37,7 @@ pub struct Actions {
 /// Everything about alerts in one session.
 pub struct Notifier {
     alerts: Alerts,
+    listens: bool,
     actions: Actions,
     queue: Option<SyncSender<(Alert, u64)>>,
     dropped: Arc<AtomicU64>,
@@ -59,7 +60,7 @@ impl Notifier {
         } else {
             None
         };
-        Ok(Self { alerts: Alerts::new(rules), actions, queue, dropped })
+        Ok(Self { listens: rules.any(), alerts: Alerts::new(rules), actions, queue, dropped })
     }
 
     /// Looks at a view, and has done what is to be done. Gives the bytes for the terminal, empty
@@ -75,6 +76,11 @@ impl Notifier {
             }
         }
         bytes
+    }
+
+    /// Whether there is anything to be told of.
+    pub const fn listens(&self) -> bool {
+        self.listens
     }
 
     /// Alerts for which there was no room.

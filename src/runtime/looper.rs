@@ -8,6 +8,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::{Instant, sleep_until};
 
 use crate::analyze::KillPlan;
+use crate::runtime::alerts::Notifier;
 use crate::runtime::input::{self, Input};
 use crate::runtime::kill;
 use crate::runtime::live::{Answer, From, Live};
@@ -57,12 +58,14 @@ pub fn run(app: App, options: Options, from: From) -> io::Result<End> {
     let end = runtime.block_on(async {
         let (drained, drained_in) = mpsc::channel(4);
         let mouse = options.mouse;
+        let notifier = Notifier::spawn(options.alerts, options.alert_actions.clone())?;
         // The source is asked while the terminal is being prepared.
         let live = Live::open(app, options, from)?;
         let screen = Screen::open(mouse, move |what| drop(drained.try_send(what)))?;
         let input = input::spawn()?;
         let signals = Signals::catch()?;
         let mut looper = Looper {
+            notifier,
             live,
             screen,
             input,
@@ -92,6 +95,7 @@ struct Looper {
     draw_at: Option<Instant>,
     last_frame: Option<Instant>,
     end: Option<End>,
+    notifier: Notifier,
     /// The plan that the dialog shows.
     plan: Option<KillPlan>,
 }
@@ -190,12 +194,24 @@ impl Looper {
                     self.update(Event::Gpus)?;
                 }
                 self.want_frame(if wait { JOIN } else { Duration::ZERO });
+                self.alert();
                 self.prove()?;
             }
             Some(Sampled::Failed(error)) => self.live.failed(&error),
             Some(Sampled::End) | None => self.live.ended()?,
         }
         Ok(())
+    }
+
+    /// Tells of what the user wants to be told of, also while nobody reads the terminal.
+    fn alert(&mut self) {
+        if self.notifier.listens() {
+            self.live.rebuild();
+            let bytes = self.notifier.look(&self.live.view);
+            if !bytes.is_empty() {
+                self.screen.send(&bytes);
+            }
+        }
     }
 
     fn want_frame(&mut self, within: Duration) {

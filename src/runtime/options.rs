@@ -4,8 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::analyze::Moment;
+use crate::analyze::alerts::AlertRules;
 use crate::host::absence::{self, Failure};
 use crate::ids::Stamp;
+use crate::runtime::alerts::Actions;
 use crate::runtime::clock;
 use crate::runtime::probing::Probing;
 use crate::sample::Absence;
@@ -30,6 +32,10 @@ pub struct Options {
     pub allocator: bool,
     /// Whether the mouse is used.
     pub mouse: bool,
+    /// What the user wants to be told of.
+    pub alerts: AlertRules,
+    /// And how.
+    pub alert_actions: Actions,
 }
 
 impl Options {

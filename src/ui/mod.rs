@@ -15,6 +15,7 @@ mod ledger;
 mod mouse;
 mod paint;
 mod panes;
+pub mod picture;
 pub mod rows;
 pub mod theme;
 mod update;

@@ -1,6 +1,7 @@
 //! What is asked after memory and processes: how busy, how hot, how fast.
 
 use nvml_wrapper::enum_wrappers::device::{Clock, PcieUtilCounter, TemperatureSensor};
+use nvml_wrapper::error::NvmlError;
 
 use super::fault::Fault;
 use super::raw::Library;
@@ -150,7 +151,11 @@ impl Sensors {
             known => known,
         };
         self.fan = subject
-            .read(driver, ("nvmlDeviceGetFanSpeed_v2", 0), |gpu| gpu.fan_speed(0))
+            .read(driver, ("nvmlDeviceGetFanSpeed_v2", 0), |gpu| match gpu.fan_speed(0) {
+                // A card without fans says that there is no such fan.
+                Err(NvmlError::InvalidArg) => Err(NvmlError::NotSupported),
+                other => other,
+            })
             .map(|share| Percent(share as f32));
     }
 }
