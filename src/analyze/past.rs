@@ -1,6 +1,7 @@
 //! The view of an earlier moment, from what history has kept of it.
 
 use super::ledger::Entry;
+use super::workload::recognise;
 use super::{
     Class, Counts, Evidence, Fragmentation, GpuView, Growth, Holder, Ledger, Moment, Verdict, View,
     Weight, growth,
@@ -60,6 +61,7 @@ fn gpu(track: &GpuTrack, view: &View, at_ms: u64, now_ms: u64) -> GpuView {
         } else {
             Growth::NotYet
         },
+        allocated_growth: Growth::NotYet,
         counts: Counts {
             holders: u32::try_from(here.len()).unwrap_or(u32::MAX),
             ..Counts::default()
@@ -126,6 +128,7 @@ fn holder(track: &HolderTrack, bytes: Bytes, at_ms: u64) -> Holder {
         survivors: Vec::new(),
         allocator: None,
         fragmentation: Fragmentation::None,
+        workload: track.facts.as_deref().and_then(|facts| recognise(facts, &[]).known().cloned()),
     }
 }
 

@@ -1,5 +1,10 @@
 //! The nine fixes as pure functions of the view.
 
+mod common;
+mod context;
+mod four_bit;
+mod fragmentation;
+mod growth;
 mod leftovers;
 
 use serde::Serialize;
@@ -108,7 +113,13 @@ pub trait Rule: Sync {
 }
 
 /// Every rule. Help, reports and `run` come from this table.
-pub static RULES: &[&dyn Rule] = &[&leftovers::Leftovers];
+pub static RULES: &[&dyn Rule] = &[
+    &context::Context,
+    &four_bit::FourBit,
+    &leftovers::Leftovers,
+    &fragmentation::Fragmented,
+    &growth::Grows,
+];
 
 /// What all rules say of a view, by key: for whoever asks why there is no finding.
 pub fn outcomes(view: &View) -> Vec<(&'static str, Outcome)> {

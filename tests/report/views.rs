@@ -136,6 +136,7 @@ pub fn busy() -> View {
         ledger: Reading::Value(ledger()),
         freshness: Freshness::Live,
         growth: Growth::Steady,
+        allocated_growth: Growth::NotYet,
         counts: Counts { holders: 2, zombies: 1, zombie_bytes: gib(22.1) },
         unaccounted_causes: vec![Cause {
             key: "managed_memory",
@@ -155,6 +156,7 @@ pub fn busy() -> View {
         freshness: Freshness::Live,
         dropped_ticks: 0,
         driver_cost: Some(DriverCost { took_ms: 3, calls: 21 }),
+        models: Default::default(),
     }
 }
 
@@ -217,6 +219,7 @@ pub fn empty() -> View {
         freshness: Freshness::Starting,
         dropped_ticks: 0,
         driver_cost: None,
+        models: Default::default(),
     }
 }
 

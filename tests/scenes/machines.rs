@@ -223,5 +223,6 @@ pub fn nothing() -> View {
         freshness: Freshness::Starting,
         dropped_ticks: 0,
         driver_cost: None,
+        models: Default::default(),
     }
 }

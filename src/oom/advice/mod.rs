@@ -3,6 +3,7 @@
 
 mod fill;
 mod lines;
+mod running;
 mod useless;
 
 use serde::Serialize;
@@ -14,7 +15,10 @@ use super::figures::Slot;
 use super::judge::Case;
 use super::numbers::Numbers;
 use super::signatures::Stage;
-use lines::{ROWS, Row, When};
+use lines::{ROWS, Row};
+
+pub use lines::When;
+pub use running::line_for;
 
 pub(super) use useless::useless;
 
@@ -135,6 +139,19 @@ fn fits(row: &Row, case: &Case, n: &Numbers, finding: &Finding) -> bool {
         }
         When::FlashOff => case.has(Mark::FlashAttentionOff),
         When::Float32 => case.has(Mark::Float32),
+        // These are said of processes that run, not of messages.
+        When::LongContext
+        | When::WideCache
+        | When::ManySlots
+        | When::WideWeights
+        | When::Preallocated
+        | When::Releasable
+        | When::Experts
+        | When::Room
+        | When::Desktop
+        | When::Slice
+        | When::Quota
+        | When::NoCaching => false,
     }
 }
 
@@ -205,11 +222,9 @@ fn beyond(case: &Case, finding: &Finding) -> Option<Advice> {
             "smaller BLOCK_* sizes or num_stages in the kernel's configuration",
             "speed of that kernel",
         ),
-        _ if case.has(Mark::NoCaching) => make(
-            "Turn caching on again",
-            "unset PYTORCH_NO_CUDA_MEMORY_CACHING   (it is for diagnosis only)",
-            "none",
-        ),
+        _ if case.has(Mark::NoCaching) => {
+            make("Turn caching on again", running::CACHE_AGAIN, "none")
+        }
         _ => None,
     }
 }
