@@ -1,5 +1,7 @@
 //! The two commands: what they print, and what they end with.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests, not tests themselves")]
+
 use vramlens::cmd::{explain, fixes};
 
 fn run(json: bool, input: &[u8]) -> (u8, String) {

@@ -1,5 +1,7 @@
 //! Every file of the corpus: figures, diagnosis and first fix as its answers say.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests, not tests themselves")]
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -108,4 +110,53 @@ fn every_file_is_explained_as_its_answer_says() {
     }
     assert!(wrong.is_empty(), "\n{wrong}");
     assert!(files.len() > 70);
+}
+
+/// A log of megabytes around a message: the answer is the same as without it.
+#[test]
+fn every_file_is_explained_alike_in_a_long_log() {
+    let (files, folder) = corpus();
+    let mut noise = String::new();
+    for line in 0..9_000 {
+        writeln!(
+            noise,
+            "{line:08} the quick brown fox jumps over the lazy dog, {} times",
+            line * 7 % 13
+        )
+        .unwrap();
+    }
+    let mut wrong = String::new();
+    for name in files.keys() {
+        let bytes = std::fs::read(folder.join(name)).unwrap();
+        if bytes.starts_with(&[0xFF, 0xFE]) {
+            continue;
+        }
+        let alone = oom::explain(&bytes);
+        let after = noise.as_bytes().get(..100_000).unwrap_or_default();
+        let around = [noise.as_bytes(), &bytes, b"\n", after].concat();
+        let got = oom::explain(&around);
+        for (key, one, two) in [
+            ("software", alone.software.to_owned(), got.software.to_owned()),
+            ("diagnosis", format!("{:?}", alone.diagnosis), format!("{:?}", got.diagnosis)),
+            (
+                "requested",
+                format!("{:?}", alone.requested_bytes),
+                format!("{:?}", got.requested_bytes),
+            ),
+            ("total", format!("{:?}", alone.total_bytes), format!("{:?}", got.total_bytes)),
+            ("free", format!("{:?}", alone.free_bytes), format!("{:?}", got.free_bytes)),
+            (
+                "others",
+                format!("{:?}", alone.other_processes),
+                format!("{:?}", got.other_processes),
+            ),
+            ("fixes", format!("{:?}", alone.fixes), format!("{:?}", got.fixes)),
+            ("times", alone.occurrences.to_string(), got.occurrences.to_string()),
+        ] {
+            if one != two {
+                writeln!(wrong, "{name}: {key} is {two} in a long log, {one} alone").unwrap();
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
 }

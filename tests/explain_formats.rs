@@ -1,5 +1,7 @@
 //! One message of every kind that is known, as short as it comes, with what must be read from it.
 
+use std::fmt::Write as _;
+
 use vramlens::oom::{self, Diagnosis as D};
 
 const MIB: u64 = 1 << 20;
@@ -558,6 +560,43 @@ static CASES: &[Case] = &[
         NOT,
         None,
     ),
+    case(
+        "ERROR: Out of GPU memory trying to allocate 1.000 GiB\nEffective GPU memory usage: 99.90% (7.785 GiB/7.793 GiB)",
+        "cuda.jl",
+        true,
+        None,
+        Some(GIB),
+    ),
+    case(
+        "Error using gpuArray\nOut of memory on device. To view more detail about available memory on the GPU, use 'gpuDevice()'.",
+        "matlab",
+        true,
+        None,
+        None,
+    ),
+    case(
+        "Error: DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")",
+        "candle",
+        true,
+        None,
+        None,
+    ),
+    case(
+        "renderer: fatal: insufficient memory on the GPU for the scene",
+        "cuda",
+        true,
+        Some(D::UnknownGpuOom),
+        None,
+    ),
+    case(
+        "Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space",
+        "java",
+        false,
+        HOST,
+        None,
+    ),
+    case("fatal error: runtime: out of memory", "go", false, HOST, None),
+    case("memory allocation of 8589934592 bytes failed", "rust", false, HOST, None),
 ];
 
 #[test]
@@ -572,8 +611,9 @@ fn every_kind_of_message_is_recognised() {
             && got.recognised;
         if !alike {
             let head: String = case.text.chars().take(110).collect();
-            wrong += &format!(
-                "{head}\n   got {} gpu={} {:?} {:?} by {:?}, want {} gpu={} {:?} {:?}\n",
+            writeln!(
+                wrong,
+                "{head}\n   got {} gpu={} {:?} {:?} by {:?}, want {} gpu={} {:?} {:?}",
                 got.software,
                 got.is_gpu_oom,
                 got.diagnosis,
@@ -583,7 +623,8 @@ fn every_kind_of_message_is_recognised() {
                 case.gpu,
                 case.diagnosis,
                 case.requested
-            );
+            )
+            .unwrap();
         }
     }
     assert!(wrong.is_empty(), "\n{wrong}");

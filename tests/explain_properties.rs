@@ -1,5 +1,7 @@
 //! What may happen to a message on its way, and must not change what is read from it.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests, not tests themselves")]
+
 use std::fmt::Write as _;
 
 use proptest::prelude::*;
@@ -43,7 +45,7 @@ fn wrap(text: &str, width: usize, anywhere: bool) -> Vec<String> {
     }
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
-        let line = lines.last_mut().unwrap();
+        let Some(line) = lines.last_mut() else { break };
         if !line.is_empty() && line.len() + word.len() + 1 > width {
             lines.push(word.to_owned());
         } else {
@@ -88,7 +90,7 @@ proptest! {
         let end = if crlf { "\r\n" } else { "\n" };
         let mut text = format!("{prefix}Traceback (most recent call last):{end}");
         for line in wrap(message, width, anywhere) {
-            text += &format!("{prefix}{line}{end}");
+            write!(text, "{prefix}{line}{end}").unwrap();
         }
         text += "and so on\n";
         let got = oom::explain(text.as_bytes());

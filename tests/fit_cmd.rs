@@ -1,9 +1,11 @@
 //! The command as people see it.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 mod fit_gen;
 
 use std::path::Path;
 
+use proptest::prelude::*;
 use vramlens::cmd::fit::{FitGpu, FitOptions, run};
 use vramlens::sample::Reading;
 use vramlens::units::Bytes;
@@ -35,27 +37,223 @@ fn save(folder: &Path, name: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-#[test]
-fn look() {
+fn llama_config() -> &'static str {
+    r#"{"model_type":"llama","hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,
+        "num_key_value_heads":8,"intermediate_size":14336,"vocab_size":128256,
+        "max_position_embeddings":131072,"tie_word_embeddings":false}"#
+}
+
+/// Every screen that there is, by name, with the temporary folder taken out.
+fn screens(ascii: bool) -> Vec<(&'static str, u8, String)> {
     let folder = tempfile::tempdir().unwrap();
-    let gpus = [gpu(0, "NVIDIA GeForce RTX 3090", 24, 7, 4)];
-    for name in ["llama31-8b", "qwen3-30b-a3b", "gemma3-27b"] {
-        let (code, text) = ask(&model(&save(folder.path(), name)), &gpus);
-        println!("{text}exit {code}\n--------");
-    }
-    println!(
-        "{}",
-        ask(
-            &model("70B"),
-            &[gpu(0, "NVIDIA H200", 140, 139, 0), gpu(1, "NVIDIA H200", 140, 100, 0)]
-        )
-        .1
-    );
-    println!("{}", ask(&model("sdxl"), &gpus).1);
-    println!("{}", ask(&FitOptions::default(), &gpus).1);
-    println!("{}", ask(&FitOptions { ascii: true, ..FitOptions::default() }, &[]).1);
     let hf = folder.path().join("Llama-3.1-8B-Instruct");
     std::fs::create_dir(&hf).unwrap();
-    std::fs::write(hf.join("config.json"), r#"{"model_type":"llama","hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"intermediate_size":14336,"vocab_size":128256,"max_position_embeddings":131072,"tie_word_embeddings":false}"#).unwrap();
-    println!("{}", ask(&model(hf.to_str().unwrap()), &gpus).1);
+    std::fs::write(hf.join("config.json"), llama_config()).unwrap();
+    let rtx = || vec![gpu(0, "NVIDIA GeForce RTX 3090", 24, 7, 4)];
+    let two = vec![gpu(0, "NVIDIA H200", 140, 60, 0), gpu(1, "NVIDIA H200", 140, 139, 0)];
+    let path = |name: &str| save(folder.path(), name);
+    let cases = [
+        ("dense", model(&path("llama31-8b")), rtx()),
+        ("experts", model(&path("qwen3-30b-a3b")), rtx()),
+        ("window", FitOptions { parallel: Some(4), ..model(&path("gemma3-27b")) }, rtx()),
+        ("hybrid", FitOptions { context: Some(32_768), ..model(&path("qwen36-27b")) }, two.clone()),
+        ("latent", model(&path("deepseek-v3")), two.clone()),
+        ("size", model("70B"), two),
+        ("card", FitOptions { cards: vec![Bytes::gib(24)], ..model("8B") }, Vec::new()),
+        ("none", model("8B"), Vec::new()),
+        ("transformers", model(hf.to_str().unwrap()), rtx()),
+        ("diffusion", model("sdxl"), rtx()),
+        ("matrix", FitOptions::default(), rtx()),
+    ];
+    let text = |options: FitOptions, gpus: &[FitGpu]| {
+        let (code, text) = ask(&FitOptions { ascii, ..options }, gpus);
+        (code, text.replace(folder.path().to_str().unwrap(), "DIR"))
+    };
+    cases
+        .into_iter()
+        .map(|(name, options, gpus)| {
+            let (code, text) = text(options, &gpus);
+            (name, code, text)
+        })
+        .collect()
+}
+
+#[test]
+fn every_screen_as_it_is() {
+    for (name, code, text) in screens(false) {
+        insta::assert_snapshot!(name, format!("{text}exit {code}\n"));
+    }
+}
+
+#[test]
+fn no_line_is_wider_than_80_columns() {
+    use unicode_width::UnicodeWidthStr;
+    for (name, _, text) in screens(false).into_iter().chain(screens(true)) {
+        for line in text.lines() {
+            // What is to be typed is never cut.
+            let typed = ["llama-server", "vllm serve", "CUDA_DEVICE_ORDER"];
+            let typed = typed.iter().any(|start| line.trim_start().starts_with(start));
+            assert!(typed || line.width() <= 80, "{name}: {} {line:?}", line.width());
+            assert_eq!(line.trim_end(), line, "{name}");
+        }
+    }
+    for (name, _, text) in screens(true) {
+        let strange: String = text.chars().filter(|c| !c.is_ascii()).collect();
+        assert!(strange.is_empty(), "{name}: {strange:?}");
+    }
+}
+
+#[test]
+fn the_exit_code_says_whether_it_fits() {
+    let card = |gib| FitOptions { cards: vec![Bytes::gib(gib)], ..model("8B") };
+    assert_eq!(ask(&card(24), &[]).0, 0);
+    assert_eq!(ask(&card(4), &[]).0, 1);
+    let long = FitOptions { context: Some(131_072), ..card(16) };
+    assert_eq!(ask(&long, &[]).0, 1);
+    assert_eq!(ask(&model("8B"), &[]).0, 0, "without a GPU there is nothing to refuse");
+    let mut lost = gpu(0, "lost", 24, 0, 0);
+    lost.free = Reading::Absent(vramlens::sample::Why::GpuLost);
+    assert!(ask(&model("8B"), &[lost]).1.contains("empty"));
+}
+
+#[test]
+fn bad_questions_are_answered_with_a_reason() {
+    let mut out = Vec::new();
+    for (options, part) in [
+        (model("/nowhere/x.gguf"), "No such file"),
+        (model("what"), "neither a file nor a size"),
+        (FitOptions { quant: Some("Q9".into()), ..model("8B") }, "there are F16"),
+        (
+            FitOptions {
+                no_flash_attention: true,
+                cache_type_k: Some("q8_0".parse().unwrap()),
+                ..model("8B")
+            },
+            "needs flash attention",
+        ),
+    ] {
+        let error = run(&options, &[], &mut out).unwrap_err();
+        assert!(format!("{error:#}").contains(part), "{error:#}");
+    }
+}
+
+#[test]
+fn json_has_every_figure() {
+    let folder = tempfile::tempdir().unwrap();
+    let options =
+        FitOptions { json: true, context: Some(8192), ..model(&save(folder.path(), "llama31-8b")) };
+    let (_, text) = ask(&options, &[gpu(0, "NVIDIA GeForce RTX 3090", 24, 7, 4)]);
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["need"]["lines"][1]["bytes"], 1_073_741_824_u64);
+    assert_eq!(json["need"]["lines"][1]["basis"], "exact");
+    assert_eq!(json["placement"]["gpus"][0]["cache_full"], 1_073_741_824_u64);
+    assert!(json["placement"]["gpus"][0]["compute"]["layer"].is_u64());
+    assert_eq!(json["placement"]["all_layers"], 33);
+    assert_eq!(json["verdicts"][0]["fits"], "yes");
+    assert_eq!(json["verdicts"][1]["when"], "without zombies");
+    assert_eq!(json["fits"], true);
+    assert!(json["compute_by_era"]["old"].as_u64() > json["compute_by_era"]["new"].as_u64());
+    let (_, text) = ask(&FitOptions { json: true, ..FitOptions::default() }, &[]);
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["blocks"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn hostile_names_stay_on_their_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut w = fit_gen::oracle_model("llama32-3b");
+    w.text("general.name", "nice\u{1b}[2J\nmodel\u{202e}gpj");
+    let path = fit_gen::saved(folder.path(), "a b\u{1b}[31m'c", &w);
+    for color in [false, true] {
+        let options = FitOptions { color, ..model(path.to_str().unwrap()) };
+        let (_, text) = ask(&options, &[gpu(0, "evil\u{1b}]0;x\u{7}", 24, 20, 0)]);
+        let plain = regexless_strip(&text);
+        assert!(!plain.contains(|c: char| c.is_control() && c != '\n'), "{plain:?}");
+        assert!(!plain.contains('\u{202e}'));
+        assert!(text.lines().any(|line| line.contains("$'") && line.contains("\\x1b[31m")));
+    }
+}
+
+/// Our own colours taken out: the escape, `[`, digits, `m`.
+fn regexless_strip(text: &str) -> String {
+    let mut out = text.to_owned();
+    for code in ["0", "1", "2", "31", "32", "33"] {
+        out = out.replace(&format!("\u{1b}[{code}m"), "");
+    }
+    out
+}
+
+#[test]
+fn an_encoder_is_added_and_the_card_in_use_calibrates() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut w = fit_gen::Writer::new("clip");
+    w.text("general.type", "mmproj").tensor("v.blk.0.attn_q.weight", "F16", &[1024, 65_536]);
+    let encoder = fit_gen::saved(folder.path(), "mmproj", &w);
+    let encoder = encoder.to_str().unwrap().to_owned();
+    let path = save(folder.path(), "llama32-3b");
+    let with = FitOptions { json: true, mmproj: Some(encoder.clone()), ..model(&path) };
+    let mut card = gpu(0, "NVIDIA GeForce RTX 3090", 24, 20, 0);
+    card.overhead = Some(Bytes::mib(173));
+    let json: serde_json::Value = serde_json::from_str(&ask(&with, &[card.clone()]).1).unwrap();
+    assert_eq!(json["placement"]["gpus"][0]["projector"], 256_u64 << 20);
+    let lines = json["need"]["lines"].as_array().unwrap();
+    let cuda = lines.iter().find(|line| line["key"] == "cuda_context").unwrap();
+    assert_eq!((&cuda["basis"], &cuda["bytes"]), (&"measured".into(), &(173_u64 << 20).into()));
+    let (code, text) = ask(&model(&encoder), &[card]);
+    assert!(code == 0 && text.contains("--mmproj"), "{text}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever a file claims, and whatever is asked, there is an answer or an error.
+    #[test]
+    fn any_file_has_an_answer(
+        figures in proptest::collection::vec(any::<u64>(), 12),
+        tensors in proptest::collection::vec((0u64..6, any::<u64>(), any::<u64>()), 0..8),
+        (context, parallel, ubatch, layers) in any::<(u64, u64, u64, u64)>(),
+        arch in "(llama|gemma3|deepseek2|qwen35|mamba2|strange)",
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut w = fit_gen::Writer::new(&arch);
+        let names = [
+            "block_count", "embedding_length", "attention.head_count", "attention.head_count_kv",
+            "attention.key_length", "feed_forward_length", "expert_count", "expert_used_count",
+            "attention.sliding_window", "context_length", "ssm.inner_size", "ssm.state_size",
+        ];
+        for (name, n) in names.iter().zip(&figures) {
+            let n = if *name == "block_count" { n % 90 } else { n >> (n % 64) };
+            w.long(&format!("{arch}.{name}"), n);
+        }
+        for (i, (layer, a, b)) in tensors.iter().enumerate() {
+            let (a, b) = ((a >> (a % 64)) % (1 << 28), (b >> (b % 64)) % (1 << 28));
+            w.strange_tensor(&format!("blk.{layer}.t{i}"), 200, &[a, b]);
+        }
+        let path = folder.path().join("x.gguf");
+        // The header alone: the data is not there.
+        std::fs::write(&path, w.bytes().0).unwrap();
+        let options = FitOptions {
+            context: Some(context), parallel: Some(parallel), ubatch: Some(ubatch),
+            gpu_layers: Some(layers), cards: vec![Bytes::gib(24), Bytes::gib(80)],
+            ..model(path.to_str().unwrap())
+        };
+        for json in [false, true] {
+            let _either = run(&FitOptions { json, ..options.clone() }, &[], &mut Vec::new());
+        }
+        let config: serde_json::Map<_, _> = [
+            "num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim",
+            "intermediate_size", "num_experts", "num_experts_per_tok", "sliding_window",
+            "max_position_embeddings", "vocab_size", "kv_lora_rank",
+        ]
+        .iter()
+        .zip(&figures)
+        .map(|(name, n)| {
+            let n = if *name == "num_hidden_layers" { n % 90 } else { n >> (n % 64) };
+            ((*name).to_owned(), n.into())
+        })
+        .collect();
+        std::fs::write(folder.path().join("config.json"), serde_json::Value::Object(config).to_string()).unwrap();
+        let options = FitOptions { model: Some(folder.path().to_str().unwrap().to_owned()), ..options };
+        let _either = run(&options, &[], &mut Vec::new());
+    }
 }

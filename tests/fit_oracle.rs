@@ -1,9 +1,12 @@
 //! The arithmetic against what llama.cpp itself computes for the same models.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 mod fit_gen;
 
 use serde_json::Value as Json;
 use vramlens::model::Model;
+use vramlens::model::best::Question;
+use vramlens::model::compute::Era;
 use vramlens::model::plan::{Placement, Settings, place};
 
 const ORACLE: &str = include_str!("corpus/fit/oracle.json");
@@ -143,4 +146,70 @@ fn experts_on_the_cpu() {
     assert!((mib(gpu.weights) - 778.23).abs() < 0.01, "{}", mib(gpu.weights));
     assert!((mib(gpu.context()) - 384.0).abs() < 0.01);
     assert!((mib(gpu.compute.bytes()) - 52.01).abs() < 0.1, "{}", mib(gpu.compute.bytes()));
+}
+
+/// With room for exactly what llama.cpp computed, that many layers are the best; with 1 MiB less,
+/// one layer fewer.
+#[test]
+fn best_layers_by_the_oracle() {
+    let (_folder, models) = models();
+    let oracle: Json = serde_json::from_str(ORACLE).unwrap();
+    let (mut right, mut all) = (0, 0);
+    for row in oracle["ngl"].as_array().unwrap() {
+        let ngl = row["ngl"].as_u64().unwrap();
+        let model = find(&models, row["model"].as_str().unwrap());
+        let sum: f64 = (0..3).map(|i| row["gpu_mib"][i].as_f64().unwrap()).sum();
+        let s = settings(row["n_ctx"].as_u64().unwrap(), 512);
+        let best = |mib: f64| {
+            let budgets = [(mib.max(0.0) * MIB) as u64];
+            Question { shape: &model.shape, weights: &model.weights, budgets: &budgets }
+                .gpu_layers(&s)
+        };
+        // The figures are printed with two digits.
+        let cases = [(sum + 0.15, Some(ngl)), (sum - 1.0, ngl.checked_sub(1))];
+        for (mib, expected) in cases.into_iter().filter(|case| case.1.is_some()) {
+            all += 1;
+            right += u32::from(best(mib) == expected);
+        }
+    }
+    println!("best -ngl: {right} of {all}");
+    assert!(right * 100 >= all * 95, "{right} of {all}");
+}
+
+#[test]
+fn more_room_is_never_worse() {
+    let (_folder, models) = models();
+    for name in ["llama32-3b", "qwen3-30b-a3b", "gemma3-27b"] {
+        let model = find(&models, name);
+        let mut last = (0, 0, u64::MAX);
+        for gib in (1..40).map(|n| n << 29) {
+            let budgets = [gib];
+            let question =
+                Question { shape: &model.shape, weights: &model.weights, budgets: &budgets };
+            let s = Settings::new(8192);
+            let layers = question.gpu_layers(&s).unwrap_or(0);
+            let experts = question.cpu_experts(&s).unwrap_or(u64::MAX);
+            let now = (layers, question.context(&s), experts);
+            assert!(now.0 >= last.0 && now.1 >= last.1 && now.2 <= last.2, "{name} {gib}");
+            let context = now.1;
+            if context > 0 {
+                assert!(question.fits(&Settings::new(context)), "{name} {context}");
+            }
+            last = now;
+        }
+    }
+}
+
+/// The two parts of a model on two equal GPUs, as a log shows them (t006).
+#[test]
+fn two_equal_gpus() {
+    let (_folder, models) = models();
+    let mut s = settings(32_768, 512);
+    s.split = vec![1, 1];
+    s.compute.era = Era::IkLlama;
+    let placed = placed(find(&models, "qwen3-30b-a3b"), &s);
+    let cache: Vec<f64> = placed.gpus.iter().map(|gpu| mib(gpu.context())).collect();
+    assert_eq!(cache, [1600.0, 1472.0]);
+    let last = mib(placed.gpus[1].compute.bytes());
+    assert!((last - 444.77).abs() < 1.0, "{last}");
 }

@@ -1,4 +1,5 @@
 //! The arithmetic against what people's machines printed.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 mod fit_gen;
 
@@ -7,6 +8,7 @@ use vramlens::model::compute::{Era, OnDevice, on_gpu};
 use vramlens::model::kv::{CacheSettings, total};
 use vramlens::model::plan::Settings;
 use vramlens::model::shape::Shape;
+use vramlens::model::torch::{VllmSettings, vllm_tokens};
 use vramlens::model::{diffusion, shape_of_gguf};
 
 const TRUTH: &str = include_str!("corpus/fit/truth.json");
@@ -44,7 +46,7 @@ fn shape(point: &Json) -> Option<Shape> {
     }
     put("attention.sliding_window", h["swa"]["window"].as_u64());
     if let Some(global) = h["swa"]["kv_heads_global"].as_u64() {
-        let full = |i: u64| (i + 1) % 6 == 0;
+        let full = |i: u64| (i + 1).is_multiple_of(6);
         let heads = h["swa"]["kv_heads_swa"].as_u64().unwrap();
         put("attention.key_length", h["swa"]["hd_global"].as_u64());
         put("attention.value_length", h["swa"]["hd_global"].as_u64());
@@ -207,4 +209,69 @@ fn denoisers_as_logged() {
     }
     let image = diffusion::Image { vae_f32: true, ..Default::default() };
     assert_eq!(diffusion::vae_scratch(&image), 6656 << 20);
+}
+
+/// Whole-GPU figures of one card at six settings: one constant for CUDA explains them all.
+#[test]
+fn totals_as_nvidia_smi_shows_them() {
+    const WEIGHTS: f64 = 6390.0;
+    const CUDA: f64 = 172.5;
+    let mut errors = Vec::new();
+    for point in points() {
+        let smi = point["measured"]["used_nvidia_smi_mib"].as_f64();
+        let Some(smi) = smi.filter(|_| point["model"] == "gemma4-12b") else { continue };
+        let (shape, mut s) = (shape(&point).unwrap(), settings(&point).unwrap());
+        let shape = Shape { ff: 15_360, head_k: 256, qk_norm: true, ..shape };
+        s.compute.cuda = false;
+        let device = OnDevice {
+            layers: 48,
+            output: true,
+            all_layers: true,
+            pipeline: 1,
+            ..OnDevice::default()
+        };
+        let scratch = on_gpu(&shape, &s.cache, &s.compute, &device).bytes();
+        let ours = WEIGHTS + CUDA + (total(&shape, &s.cache).total() + scratch) as f64 / MIB;
+        println!("{} {ours:.1} for {smi}", point["id"]);
+        errors.push((ours / smi - 1.0).abs() * 100.0);
+    }
+    assert!(errors.len() >= 4 && errors.iter().all(|e| *e < 0.3), "{errors:?}");
+}
+
+/// Tokens that vLLM finds room for, from the bytes that it had.
+#[test]
+fn tokens_of_vllm() {
+    let mut checked = 0;
+    for point in points() {
+        let measured = &point["measured"];
+        let Some(gib) = measured["kv_available_gib"].as_f64() else { continue };
+        let blocks = measured["kv_blocks"].as_f64().map(|n| n * 16.0);
+        let Some(tokens) = blocks.or(measured["kv_tokens"].as_f64()) else { continue };
+        let Some(shape) = shape(&point).filter(|s| s.window == 0) else { continue };
+        let parallel = point["run"]["tp"].as_u64().unwrap_or(1);
+        let settings = VllmSettings { tensor_parallel: parallel, ..VllmSettings::new(8192) };
+        let ours = vllm_tokens(&shape, &settings, (gib * 1024.0 * MIB) as u64) as f64;
+        println!("{} {ours} for {tokens}", point["id"]);
+        assert!((ours / tokens - 1.0).abs() < 0.015, "{}: {ours} for {tokens}", point["id"]);
+        checked += 1;
+    }
+    assert!(checked >= 4, "{checked}");
+}
+
+/// Nothing on the GPU, and the output projection copied there all the same (t025): a log shows
+/// the copy and the logits.
+#[test]
+fn the_cpu_lends_its_output_to_the_gpu() {
+    let point = points().into_iter().find(|p| p["id"] == "t025").unwrap();
+    let (shape, s) = (shape(&point).unwrap(), settings(&point).unwrap());
+    let q8 = |values: u64| values / 32 * 34;
+    let device = OnDevice {
+        largest_on_cpu: q8(5120 * 13_824),
+        output_on_cpu: q8(5120 * 32_000),
+        pipeline: 1,
+        ..OnDevice::default()
+    };
+    let ours = on_gpu(&shape, &s.cache, &s.compute, &device).bytes() as f64 / MIB;
+    let measured = point["measured"]["compute_gpu_mib"][0].as_f64().unwrap();
+    assert!((ours / measured - 1.0).abs() < 0.01, "{ours} for {measured}");
 }

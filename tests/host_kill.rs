@@ -176,7 +176,7 @@ fn a_launcher_needs_no_device_except_in_a_container() {
     let launcher = KillTarget { must_hold_device: false, ..target(without.id()) };
     let mut context = context(&device);
     context.in_container = true;
-    let events = steps(carry_out(&[launcher.clone()], KillPreset::Now, &context));
+    let events = steps(carry_out(std::slice::from_ref(&launcher), KillPreset::Now, &context));
     assert!(matches!(&events[..], [KillStep::Refused(_)]), "{events:?}");
     context.in_container = false;
     let events = steps(carry_out(&[launcher], KillPreset::Now, &context));

@@ -12,7 +12,7 @@ fn init() -> Process {
     Process::new(1, "systemd").with(|process| {
         process.parent = 0;
         process.uid = 0;
-        process.cgroup = "0::/init.scope\n".to_owned();
+        "0::/init.scope\n".clone_into(&mut process.cgroup);
     })
 }
 

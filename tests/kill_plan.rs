@@ -5,21 +5,17 @@ use verdict_support::table::{engine, job, orphan, shell, survivor, with};
 use verdict_support::*;
 use vramlens::analyze::{KillPlan, View, kill_proof, plan, zombies};
 use vramlens::ids::{GpuIndex, Pid, ProcId};
-use vramlens::sample::{GpuSample, KillPreset, ProcSample, ProcState, Reading};
+use vramlens::sample::{KillPreset, ProcSample, ProcState, Reading};
 use vramlens::units::Bytes;
 
 fn id(pid: u32) -> ProcId {
     ProcId { pid: Pid(pid), start_ticks: u64::from(pid) * 10 }
 }
 
-fn seen(rows: Vec<(u32, u64)>, procs: Vec<ProcSample>) -> View {
+fn seen(rows: Vec<(u32, u64)>, mut procs: Vec<ProcSample>) -> View {
     let rows = rows.into_iter().map(|(pid, gib)| row(pid, gib * GIB)).collect();
-    seen_on(vec![with_rows(gpu(0), rows)], procs)
-}
-
-fn seen_on(gpus: Vec<GpuSample>, mut procs: Vec<ProcSample>) -> View {
     procs.push(init());
-    watched(5, &gpus, &host(), &procs).1
+    watched(5, &[with_rows(gpu(0), rows)], &host(), &procs).1
 }
 
 fn pids(plan: &KillPlan) -> Vec<u32> {

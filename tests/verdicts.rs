@@ -3,10 +3,12 @@ mod verdict_support;
 
 use std::collections::HashSet;
 
-use verdict_support::table::{Case, Shows};
-use verdict_support::{classes, traps};
-use vramlens::analyze::{Class, Effect, TRAPS, Weight};
+use verdict_support::table::{self, Case, Shows};
+use verdict_support::{T0, classes, gpu_tick, moment, proc_tick, traps};
+use vramlens::analyze::{Class, Effect, TRAPS, View, Weight};
+use vramlens::history::History;
 use vramlens::ids::Pid;
+use vramlens::sample::ProcSample;
 
 fn cases() -> Vec<Case> {
     let parts = [
@@ -24,6 +26,7 @@ fn cases() -> Vec<Case> {
         traps::protected(),
         traps::moments(),
         traps::exceptions(),
+        traps::folded(),
     ];
     parts.into_iter().flatten().collect()
 }
@@ -117,7 +120,7 @@ fn what_only_looks_like_a_leftover_or_cannot_be_told_is_never_a_zombie() {
 
 #[test]
 fn folded_and_harmless_processes_have_no_row() {
-    for case in traps::exceptions().iter().filter(|case| case.name.contains("not shown")) {
+    for case in traps::folded().iter().filter(|case| case.name.contains("not shown")) {
         assert_eq!(case.view().holders.len(), 1, "{}", case.name);
     }
 }
@@ -128,4 +131,38 @@ fn a_ghosts_bytes_count_as_freed_by_its_survivors() {
     let view = case.view();
     let counts = view.gpus[0].counts;
     assert_eq!((counts.zombies, counts.zombie_bytes), (1, vramlens::units::Bytes::gib(5)));
+}
+
+/// What a report of two looks can say: ghosts and lone workers at once, use of the GPU not yet.
+#[test]
+fn two_looks_are_enough_for_what_they_can_show() {
+    let two_looks = |procs: Vec<ProcSample>| {
+        let world = table::world(procs);
+        let mut history = History::new();
+        for now in [T0, T0 + 4_000] {
+            history.push(&gpu_tick(now, world.gpus.clone()));
+            history.push(&proc_tick(now + 50, world.host.clone(), world.procs.clone()));
+        }
+        View::build(&history, &moment(T0 + 4_100))
+    };
+    let of = |view: &View, pid: u32| {
+        let found = view.holders.iter().find(|holder| holder.pid == Pid(pid));
+        found.map(|holder| (holder.verdict.class, holder.verdict.zombie))
+    };
+    let ghost = two_looks(vec![table::survivor()]);
+    assert_eq!(of(&ghost, 500), Some((Class::Ghost, false)));
+    assert_eq!(of(&ghost, 600), Some((Class::Survivor, true)));
+    let adopted =
+        two_looks(vec![table::with(table::survivor(), |p| p.group = Pid(400)), table::shell()]);
+    assert_eq!(of(&adopted, 600), Some((Class::Survivor, true)));
+    assert_eq!(of(&two_looks(vec![table::engine()]), 500), Some((Class::Orphan, true)));
+    assert_eq!(of(&two_looks(vec![table::orphan()]), 500), Some((Class::Orphan, false)));
+    let job = two_looks(vec![table::shell(), table::job()]);
+    assert_eq!(of(&job, 500), Some((Class::Unknown, false)));
+    let waits = table::with(table::job(), |p| {
+        p.threads_in_d = 1;
+        p.wait_channel = Some("nvidia_ioctl".to_owned());
+    });
+    assert_eq!(of(&two_looks(vec![waits]), 500), Some((Class::Stuck, false)));
+    assert_eq!(ghost.zombies(), (1, vramlens::units::Bytes::gib(5)));
 }

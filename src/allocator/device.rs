@@ -189,8 +189,12 @@ impl Device {
             Why::NotAsked
         };
         if self.gpu.why() == Some(Why::NotYet) {
-            let gpu = gpu_uuid(window, self.base, &self.layout)?;
-            self.gpu = gpu.ok_or(Why::NotSupported).into();
+            match gpu_uuid(window, self.base, &self.layout) {
+                Ok(gpu) => self.gpu = gpu.ok_or(Why::NotSupported).into(),
+                // There will be another reading.
+                Err(Fault::Spent) => {}
+                Err(fault) => return Err(fault),
+            }
         }
         Ok(Some(self.device(&counters, now, missing)))
     }

@@ -372,6 +372,6 @@ mod tests {
         let limits = Limits { time: Duration::ZERO, ..Limits::default() };
         let window = Window::new(&memory, limits, &[]);
         assert_eq!(window.word(&raw const limits as u64), Err(Fault::Spent));
-        assert_eq!(window.pause(Duration::from_secs(60)), Err(Fault::Spent));
+        assert_eq!(window.pause(Duration::from_mins(1)), Err(Fault::Spent));
     }
 }

@@ -6,8 +6,11 @@
 //! lies where is found by content, see [`layout`]; a layout that does not fit is refused.
 //!
 //! ```text
-//! maps ─► elf (symbol) ─► locate (object, devices) ─► layout ─► device: counters, blocks
+//! maps ─► elf (symbol) ─► locate (object, devices) ─► layout ─► device: counters, walk ─► blocks
 //! ```
+//!
+//! Beside it: [`settings`] judges what the environment asks of an allocator, [`servers`] asks
+//! inference servers on their own interface, [`permission`] explains a refusal.
 
 pub mod blocks;
 pub mod device;
@@ -16,7 +19,10 @@ pub mod layout;
 pub mod locate;
 pub mod maps;
 pub mod memory;
+pub mod permission;
 mod reader;
+pub mod servers;
+pub mod settings;
 pub mod stats;
 pub mod view;
 pub mod walk;

@@ -127,14 +127,12 @@ impl Reader {
                 }
                 // It may have been replaced (`exec`), so look again, once.
                 Err(Fault::Unknown | Fault::Unmapped(_)) if !fresh => {}
-                Err(Fault::Changed) => {
-                    let last = entry.last.clone().ok_or(Fault::Changed.why());
-                    return last.into();
+                // Too busy, or too little time: the last sample says how old it is.
+                Err(fault @ (Fault::Changed | Fault::Spent)) => {
+                    return entry.last.clone().ok_or(fault.why()).into();
                 }
                 Err(fault) => {
-                    if fault != Fault::Spent {
-                        entry.state = State::Absent(fault.why());
-                    }
+                    entry.state = State::Absent(fault.why());
                     return Reading::Absent(fault.why());
                 }
             }

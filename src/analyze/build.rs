@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::ledger::Entry;
-use super::scene::{Presence, Scene, listed_rows};
+use super::scene::{Scene, listed_rows};
 use super::{
     Class, Counts, DriverCost, Freshness, GpuView, Growth, Holder, Ledger, Moment, View, causes,
     fragment, freshness, growth, holders, past,
@@ -29,6 +29,14 @@ impl View {
         let gpus = tick.gpus.iter().map(|gpu| gpu_view(&scene, gpu, &joined)).collect();
         view.gpus = gpus;
         view
+    }
+
+    /// How many processes may be ended with one key, each once, and what that would free on all
+    /// GPUs, as listed.
+    pub fn zombies(&self) -> (usize, Bytes) {
+        let zombies = self.holders.iter().filter(|holder| holder.verdict.zombie);
+        let ids: HashSet<ProcId> = zombies.filter_map(|holder| holder.id).collect();
+        (ids.len(), self.gpus.iter().map(|gpu| gpu.counts.zombie_bytes).sum())
     }
 
     /// Everything but GPUs and holders.
@@ -69,6 +77,14 @@ impl<'a> Joined<'a> {
             rows: view.holders.iter().map(|h| ((&h.gpu, h.pid), h)).collect(),
             zombies: zombies.filter_map(|h| h.id).collect(),
         }
+    }
+
+    /// The holder of a listed row, on the GPU itself or on one of its MIG instances.
+    fn find(&self, scene: &Scene<'_>, gpu: &GpuSample, pid: Pid) -> Option<&'a Holder> {
+        let own = self.rows.get(&(&gpu.uuid, pid)).copied();
+        own.or_else(|| {
+            scene.instances(gpu).find_map(|mig| self.rows.get(&(&mig.uuid, pid)).copied())
+        })
     }
 }
 
@@ -115,19 +131,16 @@ fn entries(scene: &Scene<'_>, gpu: &GpuSample, joined: &Joined<'_>) -> Vec<Entry
         Reading::Absent(_) => scene.instances(gpu).collect(),
     };
     let entry = |source: &GpuSample, row: &GpuProc| {
-        let holder = joined.rows.get(&(&source.uuid, row.pid));
-        let elsewhere = holder.is_some_and(|h| lives_elsewhere(h.verdict.class));
-        let dead = matches!(scene.presence(source, row.pid), Presence::Gone | Presence::Reused)
-            || holder.is_some_and(|h| h.verdict.class == Class::Defunct);
+        let holder = joined.find(scene, source, row.pid);
         let cached = holder.map_or(Bytes::ZERO, |h| fragment::cached(h.allocator.as_ref()));
-        Entry { bytes: row.used, of_dead: dead && !elsewhere, cached }
+        Entry { bytes: row.used, of_dead: holder.is_some_and(is_dead), cached }
     };
     sources.iter().flat_map(|source| listed_rows(source).map(|row| entry(source, row))).collect()
 }
 
-/// Classes of rows whose process lives where it cannot be seen from here.
-const fn lives_elsewhere(class: Class) -> bool {
-    matches!(class, Class::OtherNamespace | Class::OtherUser | Class::Exiting)
+/// Whether the owner of a row is dead, and its memory is kept by others.
+const fn is_dead(holder: &Holder) -> bool {
+    matches!(holder.verdict.class, Class::Ghost | Class::Reused | Class::Defunct)
 }
 
 fn counts(here: &[&Holder], zombies: &HashSet<ProcId>) -> Counts {

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::scene::{Presence, Scene, is_defunct, listed_rows};
+use super::scene::{ListedRow, Presence, Scene, is_defunct, listed_rows};
 use super::verdict::{self, Case, Link};
 use super::workload::{Workload, recognise};
 use super::{Growth, Holder, fragment, growth};
 use crate::ids::{Pid, ProcId};
-use crate::sample::{GpuProc, GpuSample, ProcKinds, ProcSample, ProcState, Reading, Why};
+use crate::sample::{GpuSample, ProcKinds, ProcSample, ProcState, Reading, Why};
 use crate::units::Bytes;
 
 /// A row whose owner is dead, while the driver still lists it.
@@ -29,7 +29,7 @@ struct Unlisted<'a> {
 pub fn all(scene: &Scene<'_>) -> Vec<Holder> {
     let (ghosts, unlisted) = survivors(scene);
     let mut holders: Vec<Holder> =
-        scene.rows().map(|(gpu, row)| listed(scene, gpu, row, &ghosts)).collect();
+        scene.rows.iter().map(|row| listed(scene, row, &ghosts)).collect();
     let unaccounted: Vec<Bytes> = scene.tick.gpus.iter().map(rough_unaccounted).collect();
     for process in &unlisted {
         for gpu in places(scene, process, &ghosts, &unaccounted) {
@@ -53,15 +53,16 @@ fn workloads(scene: &Scene<'_>, holders: &mut [Holder]) {
 }
 
 fn survivors<'a>(scene: &'a Scene<'a>) -> (Vec<Ghost<'a>>, Vec<Unlisted<'a>>) {
-    let dead = |gpu: &GpuSample, pid: Pid| match scene.presence(gpu, pid) {
+    let dead = |listed: &&ListedRow<'_>| match listed.presence {
         Presence::Gone | Presence::Reused => true,
-        Presence::Alive => scene.process(pid).is_some_and(|process| is_defunct(process)),
+        Presence::Alive => scene.process(listed.row.pid).is_some_and(|p| is_defunct(p)),
         Presence::NotLooked => false,
     };
     let mut ghosts: Vec<_> = scene
-        .rows()
-        .filter(|(gpu, row)| dead(gpu, row.pid))
-        .map(|(gpu, row)| Ghost { gpu, pid: row.pid, kept_by: Vec::new() })
+        .rows
+        .iter()
+        .filter(dead)
+        .map(|listed| Ghost { gpu: listed.gpu, pid: listed.row.pid, kept_by: Vec::new() })
         .collect();
     let mut unlisted: Vec<_> = candidates(scene);
     for candidate in &mut unlisted {
@@ -140,10 +141,9 @@ fn rough_unaccounted(gpu: &GpuSample) -> Bytes {
     memory.used - listed_rows(gpu).filter_map(|row| row.used.get()).sum()
 }
 
-fn listed(scene: &Scene<'_>, gpu: &GpuSample, row: &GpuProc, ghosts: &[Ghost<'_>]) -> Holder {
-    let presence = scene.presence(gpu, row.pid);
+fn listed(scene: &Scene<'_>, listed: &ListedRow<'_>, ghosts: &[Ghost<'_>]) -> Holder {
+    let ListedRow { gpu, row, track, presence } = *listed;
     let process = scene.process(row.pid).filter(|_| presence == Presence::Alive);
-    let track = scene.history.holder(&gpu.uuid, row.pid);
     let ghost = ghosts.iter().find(|g| g.pid == row.pid && g.gpu.uuid == gpu.uuid);
     let kept_by = ghost.map_or(&[][..], |ghost| &ghost.kept_by);
     let case = Case {

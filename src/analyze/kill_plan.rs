@@ -3,6 +3,8 @@
 
 use std::collections::HashSet;
 
+use serde::Serialize;
+
 use super::job::{Family, Member, Role};
 use super::verdict::guard;
 use super::{Class, Evidence, Freshness, Holder, View, Weight};
@@ -14,7 +16,7 @@ use crate::units::Bytes;
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// An order, and what a person has to see before it is given.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KillPlan {
     /// For the executor. Empty where everything was refused.
     pub order: KillOrder,
@@ -29,7 +31,7 @@ pub struct KillPlan {
 }
 
 /// One process that will be ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlanRow {
     /// Whom.
     pub id: ProcId,
@@ -53,7 +55,7 @@ impl PlanRow {
 }
 
 /// Memory on one GPU.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExpectedBytes {
     /// Which.
     pub gpu: GpuUuid,
@@ -64,7 +66,7 @@ pub struct ExpectedBytes {
 }
 
 /// One process that will not be ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Refusal {
     /// As shown.
     pub pid: Pid,

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use serde::Serialize;
+
 use super::kill_plan::{ExpectedBytes, KillPlan, PlanRow};
 use super::verdict::cure;
 use super::{Class, Holder, View};
@@ -13,7 +15,7 @@ use crate::units::Bytes;
 const ENOUGH_PERCENT: u64 = 90;
 
 /// What came of an order.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KillProof {
     /// Per GPU.
     pub freed: Vec<Freed>,
@@ -43,7 +45,7 @@ impl KillProof {
 }
 
 /// One GPU's memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Freed {
     /// Which.
     pub gpu: GpuUuid,
@@ -62,7 +64,7 @@ impl Freed {
 }
 
 /// Something that should be gone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Remaining {
     /// As shown.
     pub pid: Pid,

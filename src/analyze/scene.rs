@@ -26,6 +26,15 @@ pub enum Presence {
     Reused,
 }
 
+/// One row of the driver's lists, with what is remembered of it.
+#[derive(Clone, Copy)]
+pub struct ListedRow<'a> {
+    pub gpu: &'a GpuSample,
+    pub row: &'a GpuProc,
+    pub track: Option<&'a HolderTrack>,
+    pub presence: Presence,
+}
+
 /// Everything that a verdict may look at.
 pub struct Scene<'a> {
     pub history: &'a History,
@@ -35,6 +44,8 @@ pub struct Scene<'a> {
     pub look: Option<&'a Look>,
     /// On which GPUs a pid is listed.
     pub listed: HashMap<Pid, Vec<&'a GpuUuid>>,
+    /// Every listed row once.
+    pub rows: Vec<ListedRow<'a>>,
     /// Whether the driver's pids are of another namespace than those of the looks.
     pub strangers: bool,
     /// Pids that are listed and live.
@@ -45,7 +56,7 @@ impl<'a> Scene<'a> {
     pub fn new(history: &'a History, moment: &'a Moment, tick: &'a GpuTick) -> Self {
         let mut listed: HashMap<Pid, Vec<&GpuUuid>> = HashMap::new();
         for gpu in &tick.gpus {
-            for row in gpu.processes.value().into_iter().flatten() {
+            for row in listed_rows(gpu) {
                 listed.entry(row.pid).or_default().push(&gpu.uuid);
             }
         }
@@ -56,32 +67,38 @@ impl<'a> Scene<'a> {
             tick,
             look: history.look(),
             listed,
+            rows: Vec::new(),
             strangers: history.look().is_some_and(|look| are_strangers(look, tick)),
             living: HashSet::new(),
         };
-        scene.living = scene
-            .rows()
-            .filter(|(gpu, row)| scene.presence(gpu, row.pid) == Presence::Alive)
-            .filter(|(_, row)| scene.process(row.pid).is_some_and(|p| !is_defunct(p)))
-            .map(|(_, row)| row.pid)
+        scene.rows = tick
+            .gpus
+            .iter()
+            .flat_map(|gpu| listed_rows(gpu).map(move |row| (gpu, row)))
+            .filter(|(gpu, row)| !scene.is_repeated(gpu, row.pid))
+            .map(|(gpu, row)| {
+                let track = history.holder(&gpu.uuid, row.pid);
+                ListedRow { gpu, row, track, presence: scene.presence(track, row.pid) }
+            })
             .collect();
+        let living = |listed: &&ListedRow<'_>| {
+            listed.presence == Presence::Alive
+                && scene.process(listed.row.pid).is_some_and(|p| !is_defunct(p))
+        };
+        scene.living = scene.rows.iter().filter(living).map(|listed| listed.row.pid).collect();
         scene
     }
 
-    /// Every listed row once. What a GPU in MIG mode lists is left to its instances, where they
-    /// list it too.
-    pub fn rows(&self) -> impl Iterator<Item = (&'a GpuSample, &'a GpuProc)> + '_ {
-        let of = |gpu: &'a GpuSample| listed_rows(gpu).map(move |row| (gpu, row));
-        let repeated = |gpu: &'a GpuSample, row: &GpuProc| {
-            gpu.mig.is_none()
-                && self.instances(gpu).any(|mig| listed_rows(mig).any(|r| r.pid == row.pid))
-        };
-        self.tick.gpus.iter().flat_map(of).filter(move |(gpu, row)| !repeated(gpu, row))
+    /// What a GPU in MIG mode lists is left to its instances, where they list it too.
+    fn is_repeated(&self, gpu: &GpuSample, pid: Pid) -> bool {
+        gpu.mig.is_none()
+            && self.instances(gpu).any(|mig| listed_rows(mig).any(|row| row.pid == pid))
     }
 
     /// The MIG instances of a GPU.
-    pub fn instances(&self, gpu: &'a GpuSample) -> impl Iterator<Item = &'a GpuSample> + '_ {
-        let of = |mig: &&GpuSample| mig.mig.as_ref().is_some_and(|info| info.parent == gpu.uuid);
+    pub fn instances<'b>(&'b self, gpu: &'b GpuSample) -> impl Iterator<Item = &'a GpuSample> + 'b {
+        let of =
+            move |mig: &&GpuSample| mig.mig.as_ref().is_some_and(|info| info.parent == gpu.uuid);
         self.tick.gpus.iter().filter(of)
     }
 
@@ -95,12 +112,10 @@ impl<'a> Scene<'a> {
         self.living.contains(&pid)
     }
 
-    /// What is known of the process behind a listed row.
-    pub fn presence(&self, gpu: &GpuSample, pid: Pid) -> Presence {
+    fn presence(&self, track: Option<&HolderTrack>, pid: Pid) -> Presence {
         if self.strangers {
             return Presence::Gone;
         }
-        let track = self.history.holder(&gpu.uuid, pid);
         match self.process(pid) {
             None => match (track, self.look) {
                 (Some(track), Some(look)) if missed(track, look) => Presence::Gone,

@@ -2,6 +2,7 @@
 //! Pure: from the facts of a sample alone.
 
 mod args;
+mod settings;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -9,13 +10,19 @@ mod tests;
 use serde::Serialize;
 
 use crate::model::ggml::CacheType;
-use crate::model::plan::Settings;
+use crate::model::overhead::{Overhead, calibrated};
+use crate::model::plan::{Settings, place};
+use crate::model::shape::Shape;
+use crate::model::weights::Weights;
 use crate::sample::{ProcSample, Reading, Why};
+use crate::units::Bytes;
 
-pub use table::{Setting, Software};
+pub use settings::Setting;
+pub use table::Software;
 
 use args::Command;
-use table::{SETTINGS, SIGNATURES, Signature};
+use settings::SETTINGS;
+use table::{SIGNATURES, Signature};
 
 /// Longest value that is kept, in characters.
 const KEPT: usize = 512;
@@ -143,6 +150,19 @@ impl Workload {
     }
 }
 
+/// What CUDA itself takes in a llama.cpp process: its bytes as the driver lists them, without the
+/// buffers that its model and settings ask for. `None` where the settings are not known, or the
+/// difference makes no sense.
+pub fn calibrate(
+    workload: &Workload,
+    shape: &Shape,
+    weights: &Weights,
+    listed: Bytes,
+) -> Option<Overhead> {
+    let settings = workload.llama_settings()?;
+    calibrated(listed.0, place(shape, weights, &settings).on_gpus())
+}
+
 /// Recognises a process. `ancestors` are its parents, the nearest first, as far as they are known:
 /// workers of vLLM and SGLang rename themselves, and their arguments are those of a parent.
 pub fn recognise(process: &ProcSample, ancestors: &[&ProcSample]) -> Recognition {
@@ -170,8 +190,8 @@ pub fn recognise(process: &ProcSample, ancestors: &[&ProcSample]) -> Recognition
         let here = here.map(|(flag, value)| (value, Origin::Argument(flag)));
         let there = || {
             let same = |c: &Command<'_>| find_command(c).map(|s| s.0.software) == Some(software);
-            let parent = parents.iter().filter(|(_, command)| same(command));
-            parent.filter_map(|(_, c)| c.value(row.flags, row.bare)).next()
+            let mut parent = parents.iter().filter(|(_, command)| same(command));
+            parent.find_map(|(_, c)| c.value(row.flags, row.bare))
         };
         let found = here
             .or_else(|| variable(process, row.variables))

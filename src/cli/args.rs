@@ -1,5 +1,6 @@
 //! The command line, as it was typed.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -85,6 +86,8 @@ pub enum Command {
     Fit(FitArgs),
     /// Print the nine fixes for CUDA out of memory.
     Fixes(FixesArgs),
+    /// Run a command under watch; after an out-of-memory error say what happened and what to do.
+    Run(RunArgs),
     /// Keep a session in a file, or write it to standard output with `-`.
     Record(RecordArgs),
     /// Show a recorded session.
@@ -183,9 +186,32 @@ pub struct FitArgs {
     /// Weights on the CPU are never copied to the GPU.
     #[arg(long)]
     pub no_op_offload: bool,
+    /// Tokens that the model's own layers guess ahead, where it has some.
+    #[arg(long, value_name = "N")]
+    pub draft: Option<u64>,
+    /// Each sequence has a cache of its own share of the context (`--no-kv-unified`).
+    #[arg(long)]
+    pub kv_per_slot: bool,
     /// Builds of llama.cpp to compute for.
     #[arg(long, value_name = "ERA")]
     pub era: Option<String>,
+}
+
+/// `vramlens run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Keep the session in this file, for `vramlens replay`.
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Say nothing about a command that ends well.
+    #[arg(long, short = 'q')]
+    pub quiet: bool,
+    /// Stand between, on a terminal; the number of the socket to whoever started this.
+    #[arg(long, hide = true, value_name = "NUMBER")]
+    pub monitor: Option<i32>,
+    /// The command and its arguments.
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
+    pub command: Vec<OsString>,
 }
 
 /// `vramlens record`.

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::cli::args::{Cli, ColorWhen, Command, RecordArgs};
+use crate::cli::args::{Cli, ColorWhen, Command, RecordArgs, RunArgs};
 use crate::cli::config::{Resolved, resolve};
 use crate::cli::settings::{SETTINGS, Settings, duration_ms, example};
 use crate::cli::tools;
 use crate::cmd::look::{self, Form};
-use crate::cmd::{Exit, kill, record, top};
+use crate::cmd::{Exit, kill, record, run as command, top};
 use crate::runtime::clock;
 use crate::runtime::live::From;
 use crate::runtime::options::Options;
@@ -25,6 +25,9 @@ pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// # Errors
 /// What the user should read on standard error; it exits with 2.
 pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
+    if let Some(Command::Run(RunArgs { monitor: Some(control), command, .. })) = &cli.command {
+        return command::monitor(*control, command);
+    }
     let resolved = resolve(&cli.common, env)?;
     let settings = &resolved.settings;
     let options = options(settings);
@@ -33,6 +36,7 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
     match &cli.command {
         None => view(cli, settings, options, form, env),
         Some(Command::Triage) => look::triage(&options, form),
+        Some(Command::Run(args)) => command::run(&watched(args), &options, form),
         Some(Command::Record(args)) => record::run(&recording(args)?, &options),
         Some(Command::Replay(args)) => {
             let from = From::File(args.file.clone(), args.speed);
@@ -140,6 +144,10 @@ fn recording(args: &RecordArgs) -> anyhow::Result<record::Record> {
     };
     let max_size = args.max_size.as_deref().map(str::parse).transpose()?;
     Ok(record::Record { file: args.file.clone(), duration, max_size, redact: args.redact })
+}
+
+fn watched(args: &RunArgs) -> command::Run {
+    command::Run { command: args.command.clone(), record: args.record.clone(), quiet: args.quiet }
 }
 
 fn show(resolved: &Resolved) -> anyhow::Result<Exit> {

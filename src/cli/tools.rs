@@ -100,6 +100,8 @@ pub fn fit(args: &FitArgs, options: &Options, form: Form, color: bool) -> anyhow
         no_kv_offload: args.no_kv_offload,
         no_op_offload: args.no_op_offload,
         era: args.era.as_deref().map(str::parse).transpose().map_err(|e: String| anyhow!(e))?,
+        draft: args.draft,
+        kv_per_slot: args.kv_per_slot,
         quant: args.quant.clone(),
         mmproj: args.mmproj.clone(),
         cards,

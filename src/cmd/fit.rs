@@ -3,6 +3,7 @@
 mod answer;
 mod llama;
 mod matrix;
+mod other;
 mod show;
 mod text;
 mod torch;
@@ -11,6 +12,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
+use crate::analyze::{GpuView, View};
 use crate::model::compute::Era;
 use crate::model::ggml::CacheType;
 use crate::model::{Format, Kind, Model};
@@ -44,6 +46,10 @@ pub struct FitOptions {
     pub gpu_layers: Option<u64>,
     /// Layers whose experts stay on the CPU.
     pub cpu_experts: Option<u64>,
+    /// Each sequence has a cache of its own share of the context (`--no-kv-unified`).
+    pub kv_per_slot: bool,
+    /// Tokens that are guessed ahead by the model's own layers for that, where it has some.
+    pub draft: Option<u64>,
     /// Turns flash attention off.
     pub no_flash_attention: bool,
     /// Window layers keep the whole context.
@@ -98,13 +104,38 @@ impl FitGpu {
         let usable = Bytes(crate::model::overhead::usable(nominal.0));
         Self {
             index: None,
-            name: format!("a card of {nominal}"),
+            name: if nominal.0.is_multiple_of(1 << 30) {
+                format!("{} GiB", nominal.0 >> 30)
+            } else {
+                nominal.to_string()
+            },
             total: nominal,
             reserved: nominal - usable,
             free: Reading::Value(usable),
             zombies: Bytes::ZERO,
             overhead: None,
         }
+    }
+
+    /// Every GPU of a view that is no MIG parent, with what its zombies hold.
+    pub fn from_view(view: &View) -> Vec<Self> {
+        let whole = |gpu: &&GpuView| gpu.sample.mig_enabled.get() != Some(true);
+        let of = |gpu: &GpuView| {
+            let ledger = gpu.ledger.as_ref();
+            let name = gpu.sample.name.value().cloned().unwrap_or_default();
+            // Without a size there is nothing to compare with.
+            let total = ledger.value()?.total;
+            Some(Self {
+                index: Some(gpu.sample.index.0),
+                name,
+                total,
+                reserved: ledger.value()?.reserved,
+                free: ledger.map(|l| l.free),
+                zombies: gpu.counts.zombie_bytes,
+                overhead: None,
+            })
+        };
+        view.gpus.iter().filter(|g| whole(g) || g.sample.mig.is_some()).filter_map(of).collect()
     }
 
     /// Free where nobody uses it.
@@ -144,15 +175,18 @@ pub fn run(options: &FitOptions, gpus: &[FitGpu], out: &mut dyn Write) -> anyhow
         if options.json {
             return json(out, &table).map(|()| FITS);
         }
-        matrix::write(&table, show, out)?;
-        return Ok(FITS);
+        let mut text = Vec::new();
+        matrix::write(&table, show, &mut text)?;
+        return trimmed(&text, out).map(|()| FITS);
     };
     let model = Model::open(name)?;
     let answer = answer_for(&model, options, &cards)?;
     if options.json {
         json(out, &answer)?;
     } else {
-        text::write(&answer, show, out)?;
+        let mut text = Vec::new();
+        text::write(&answer, show, &mut text)?;
+        trimmed(&text, out)?;
     }
     Ok(if answer.fits == Some(false) { DOES_NOT_FIT } else { FITS })
 }
@@ -164,11 +198,21 @@ pub fn run(options: &FitOptions, gpus: &[FitGpu], out: &mut dyn Write) -> anyhow
 /// Where a quantisation or an encoder is named that does not exist.
 pub fn answer_for(model: &Model, options: &FitOptions, cards: &[FitGpu]) -> anyhow::Result<Answer> {
     match (model.kind, model.format) {
-        (Kind::Diffusion, _) => Ok(torch::diffusion(model, options, cards)),
-        (Kind::Projector | Kind::Adapter, _) => Ok(torch::alone(model, options, cards)),
+        (Kind::Diffusion, _) => Ok(other::answer(model, options, cards)),
+        (Kind::Projector | Kind::Adapter | Kind::Weights, _) => {
+            Ok(other::alone(model, options, cards))
+        }
         (_, Format::Gguf | Format::Size) => llama::answer(model, options, cards),
         (_, _) => torch::answer(model, options, cards),
     }
+}
+
+/// Lines without blanks at their ends.
+fn trimmed(text: &[u8], out: &mut dyn Write) -> anyhow::Result<()> {
+    for line in String::from_utf8_lossy(text).lines() {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
 }
 
 fn json(out: &mut dyn Write, value: &impl Serialize) -> anyhow::Result<()> {

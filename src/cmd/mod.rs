@@ -6,6 +6,7 @@ pub mod fixes;
 pub mod kill;
 pub mod look;
 pub mod record;
+pub mod run;
 pub mod top;
 
 use std::io::Write;
@@ -29,6 +30,8 @@ pub enum Exit {
     Stalled,
     /// Interrupted.
     Interrupted,
+    /// As the command that was run.
+    Command(u8),
 }
 
 impl Exit {
@@ -50,6 +53,7 @@ impl Exit {
             Self::NoDriver => 3,
             Self::Stalled => 4,
             Self::Interrupted => 130,
+            Self::Command(code) => code,
         }
     }
 }

@@ -84,7 +84,8 @@ async fn keep(record: &Record, options: &Options) -> anyhow::Result<Exit> {
     report(record, recorder.finish(Duration::from_secs(1)))
 }
 
-fn begin(record: &Record, options: &Options) -> anyhow::Result<Recorder> {
+/// Opens the recording and begins it.
+pub(super) fn begin(record: &Record, options: &Options) -> anyhow::Result<Recorder> {
     let output = if record.file == Path::new("-") {
         Output::Plain(Box::new(io::stdout()))
     } else {

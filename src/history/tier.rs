@@ -112,6 +112,7 @@ impl Tier {
 pub struct Series {
     tiers: [Tier; TIERS.len()],
     last: Option<(u64, Cell)>,
+    first_ms: Option<u64>,
 }
 
 const fn slot(at_ms: u64, step_ms: u64) -> u32 {
@@ -133,6 +134,7 @@ impl Series {
             tier.forget_before((slot + 1).saturating_sub(kept as u32));
         }
         self.last = Some((at_ms, value));
+        self.first_ms.get_or_insert(at_ms);
     }
 
     /// The figure of the cell that `at_ms` falls in, of the finest width that reaches back so far
@@ -182,10 +184,13 @@ impl Series {
         self.tiers[tier].runs.back().is_some_and(held)
     }
 
-    /// Milliseconds of the oldest cell.
+    /// The oldest moment that it has a cell for, in milliseconds.
     pub fn oldest_ms(&self) -> Option<u64> {
         let starts = self.tiers.iter().zip(TIERS);
-        starts.filter_map(|(tier, (step, _))| Some(u64::from(tier.first_slot()?) * step)).min()
+        let cell = |(tier, (step, _)): (&Tier, _)| Some(u64::from(tier.first_slot()?) * step);
+        let oldest = starts.filter_map(cell).min()?;
+        // The first cell begins before the first figure.
+        Some(oldest.max(self.first_ms?))
     }
 
     /// The newest figure and its moment.

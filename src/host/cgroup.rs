@@ -67,7 +67,9 @@ impl Cgroup {
 
 /// The innermost `.service` or `.scope` that is no container's.
 fn unit(path: &str) -> Option<String> {
-    let is_unit = |part: &&str| part.ends_with(".service") || part.ends_with(".scope");
+    let is_unit = |part: &&str| {
+        part.rsplit_once('.').is_some_and(|(_, kind)| matches!(kind, "service" | "scope"))
+    };
     path.rsplit('/')
         .filter(is_unit)
         .find(|part| container_scope(part).is_none())
@@ -92,7 +94,7 @@ fn container_scope(part: &str) -> Option<Container> {
     let bare = part.strip_suffix(".scope").unwrap_or(part);
     let (prefix, runtime) = SCOPES.iter().find(|(prefix, _)| bare.starts_with(prefix))?;
     let id = bare.strip_prefix(prefix)?;
-    let named = *runtime == "machine" && part.ends_with(".scope");
+    let named = *runtime == "machine" && bare != part;
     (!runtime.is_empty() && (named || is_id(id)))
         .then(|| Container { runtime: (*runtime).to_owned(), id: Some(id.to_owned()) })
 }

@@ -30,8 +30,8 @@ impl Default for Patience {
     fn default() -> Self {
         Self {
             interrupt: Duration::from_secs(15),
-            terminate: Duration::from_secs(60),
-            saving: Duration::from_secs(600),
+            terminate: Duration::from_mins(1),
+            saving: Duration::from_mins(10),
             leftover: Duration::from_secs(5),
             root_first: Duration::from_secs(3),
             kill: Duration::from_secs(10),

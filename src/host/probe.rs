@@ -39,8 +39,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             stand_ins: Vec::new(),
-            slice_processes: 128,
-            slice_files: 4096,
+            slice_processes: 32,
+            slice_files: 1024,
             slow_read_ms: 250,
             slow_look_ms: 600,
             most_processes: 4096,
@@ -110,7 +110,7 @@ impl Probe {
         let began = Instant::now();
         self.looks += 1;
         let host = self.machine_facts(now);
-        self.scan.refresh(&self.machine.root);
+        self.scan.refresh(&self.machine.root, now);
         let slice =
             Slice { processes: self.options.slice_processes, files: self.options.slice_files };
         let machine = &mut self.machine;

@@ -21,7 +21,12 @@ const SPREAD_MS: u64 = 10_000;
 /// Until this age a process is asked at 1, 2, 4, … seconds.
 const YOUNG_MS: u64 = 64_000;
 /// The first look may take this long; what it does not reach comes in the next ones.
-const FIRST_LOOK: Duration = Duration::from_millis(700);
+const FIRST_LOOK: Duration = Duration::from_secs(2);
+/// Listing `/proc` costs a microsecond a process, so with many it is done every few looks: one
+/// millisecond of rest for each process above this.
+const FEW: u64 = 500;
+/// After this many times a process is old, and only its files are asked for.
+const OLD: u8 = 7;
 
 /// What is remembered of a process.
 #[derive(Debug)]
@@ -52,6 +57,7 @@ pub(super) struct Scan {
     entries: HashMap<u32, Entry>,
     round: u64,
     tasks: Option<(u64, u64)>,
+    listed_ms: Option<u64>,
     pass_began_ms: u64,
     complete_ms: Option<u64>,
     first_done: bool,
@@ -60,7 +66,11 @@ pub(super) struct Scan {
 impl Scan {
     /// Brings the list of processes up to date. Where the kernel's count of tasks and its newest
     /// pid have not changed, nobody came or went, and the directory is not read.
-    pub fn refresh(&mut self, root: &Root) {
+    pub fn refresh(&mut self, root: &Root, now: Stamp) {
+        let rest_ms = (self.entries.len() as u64).saturating_sub(FEW);
+        if self.listed_ms.is_some_and(|at| now.boot_ms.saturating_sub(at) < rest_ms) {
+            return;
+        }
         let tasks = tasks(root);
         if tasks.is_some() && tasks == self.tasks {
             return;
@@ -79,6 +89,7 @@ impl Scan {
         if read.is_ok() {
             self.entries.retain(|_, entry| entry.listed_in == round);
             self.tasks = tasks;
+            self.listed_ms = Some(now.boot_ms);
         }
     }
 
@@ -109,12 +120,11 @@ impl Scan {
                 break;
             }
             processes += 1;
-            match ask(root, Pid(pid), table) {
+            let Some(entry) = self.entries.get_mut(&pid) else { continue };
+            match entry.ask(root, Pid(pid), table) {
                 Some(asked) => {
                     files += asked.files;
-                    if let Some(entry) = self.entries.get_mut(&pid) {
-                        entry.learn(asked, now, pid, ticks_per_second);
-                    }
+                    entry.learn(asked, now, pid, ticks_per_second);
                 }
                 None => {
                     self.entries.remove(&pid);
@@ -136,6 +146,7 @@ impl Scan {
     pub fn expire(&mut self) {
         self.first_done = false;
         self.tasks = None;
+        self.listed_ms = None;
         for entry in self.entries.values_mut() {
             entry.due_ms = 0;
         }
@@ -195,7 +206,8 @@ pub(super) struct ProcStat<'a> {
 }
 
 struct Asked {
-    stat: Stat,
+    /// `None` where only files were asked for.
+    stat: Option<Stat>,
     devices: Reading<NvidiaFds>,
     files: u32,
 }
@@ -217,13 +229,15 @@ impl Entry {
     }
 
     fn learn(&mut self, asked: Asked, now: Stamp, pid: u32, ticks_per_second: u64) {
-        if self.start_ticks != asked.stat.start_ticks {
-            self.scans = 0;
+        if let Some(stat) = asked.stat {
+            if self.start_ticks != stat.start_ticks {
+                self.scans = 0;
+            }
+            self.start_ticks = stat.start_ticks;
+            self.parent = stat.parent;
+            self.group = stat.group;
+            self.kernel = stat.kernel_thread();
         }
-        self.start_ticks = asked.stat.start_ticks;
-        self.parent = asked.stat.parent;
-        self.group = asked.stat.group;
-        self.kernel = asked.stat.kernel_thread();
         self.devices = asked.devices;
         self.scanned_ms = now.boot_ms;
         let started_ms = self.start_ticks.saturating_mul(1000) / ticks_per_second.max(1);
@@ -231,48 +245,42 @@ impl Entry {
         let wait = if young {
             1000 << self.scans.min(5)
         } else {
+            self.scans = OLD;
             ROTATION_MS + u64::from(pid).wrapping_mul(7919) % SPREAD_MS
         };
         self.due_ms = now.boot_ms + wait;
         self.scans = self.scans.saturating_add(1);
     }
-}
 
-/// State, parent and devices of one process; `None` where it has ended.
-fn ask(root: &Root, pid: Pid, table: &mut DeviceTable) -> Option<Asked> {
-    let stat = match stat::read(root, pid) {
-        Ok(stat) => stat,
-        Err(Why::Gone) => return None,
-        Err(why) => {
-            let stat = unknown(pid);
-            return Some(Asked { stat, devices: Reading::Absent(why), files: 0 });
+    /// State, group and devices; `None` where the process has ended. Of an old one only the files:
+    /// the state costs as much as they do, and says nothing new while there are any.
+    fn ask(&self, root: &Root, pid: Pid, table: &mut DeviceTable) -> Option<Asked> {
+        if self.scans >= OLD
+            && !self.kernel
+            && let Ok(open) = fds::scan(root, pid, table, Depth::Devices, false)
+            && open.seen > 0
+        {
+            let devices = Reading::Value(open.devices);
+            return Some(Asked { stat: None, devices, files: open.seen });
         }
-    };
-    if stat.kernel_thread() || stat.defunct() {
-        return Some(Asked { stat, devices: Reading::Value(NvidiaFds::default()), files: 0 });
-    }
-    let of_threads = stat.state == ProcState::Zombie;
-    match fds::scan(root, pid, table, Depth::Devices, of_threads) {
-        Ok(open) => Some(Asked { stat, devices: Reading::Value(open.devices), files: open.seen }),
-        Err(Why::Gone) => None,
-        Err(why) => Some(Asked { stat, devices: Reading::Absent(why), files: 0 }),
-    }
-}
-
-fn unknown(pid: Pid) -> Stat {
-    Stat {
-        pid,
-        comm: String::new(),
-        state: ProcState::Other,
-        parent: Pid(0),
-        group: Pid(0),
-        session: Pid(0),
-        tty: 0,
-        flags: 0,
-        cpu_ticks: 0,
-        threads: 1,
-        start_ticks: 0,
-        rss_pages: 0,
+        let stat = match stat::read(root, pid) {
+            Ok(stat) => stat,
+            Err(Why::Gone) => return None,
+            Err(why) => {
+                return Some(Asked { stat: None, devices: Reading::Absent(why), files: 0 });
+            }
+        };
+        let (devices, files) = if stat.kernel_thread() || stat.defunct() {
+            (Reading::Value(NvidiaFds::default()), 0)
+        } else {
+            let of_threads = stat.state == ProcState::Zombie;
+            match fds::scan(root, pid, table, Depth::Devices, of_threads) {
+                Ok(open) => (Reading::Value(open.devices), open.seen),
+                Err(Why::Gone) => return None,
+                Err(why) => (Reading::Absent(why), 0),
+            }
+        };
+        Some(Asked { stat: Some(stat), devices, files })
     }
 }
 

@@ -216,12 +216,13 @@ impl Run<'_> {
                 return;
             }
         }
-        if step.continues && target::stopped(&self.context.root, id) {
-            if let Some(index) = self.open.iter().position(|open| open.id == id)
-                && self.signal(index, Signal::CONT).is_ok()
-            {
-                self.say(Some(id), KillStep::Sent(Signal::CONT.as_raw()));
-            }
+        // Until it continues, a stopped process acts on nothing but KILL.
+        if step.continues
+            && target::stopped(&self.context.root, id)
+            && let Some(index) = self.open.iter().position(|open| open.id == id)
+            && self.signal(index, Signal::CONT).is_ok()
+        {
+            self.say(Some(id), KillStep::Sent(Signal::CONT.as_raw()));
         }
     }
 

@@ -286,10 +286,9 @@ fn by_arch(c: &Config<'_>, shape: &Shape, index: u64, blocks: u64) -> Option<Mix
 /// Whether layers of this family keep a window where nothing is said layer by layer.
 fn is_windowed(c: &Config<'_>, shape: &Shape, index: u64) -> bool {
     let every = match shape.arch.as_str() {
-        "gemma2" => 2,
+        "gemma2" | "gpt_oss" => 2,
         "gemma3" | "gemma3_text" => 6,
         "cohere2" => 4,
-        "gpt_oss" => 2,
         "mistral" | "mixtral" | "phi3" | "starcoder2" => return true,
         "qwen2" | "qwen2_moe" | "qwen3" => {
             return index >= c.int("max_window_layers").unwrap_or(u64::MAX);
@@ -328,6 +327,16 @@ fn state(c: &Config<'_>, shape: &Shape) -> u64 {
     let conv = int(&["mamba_d_conv", "conv_kernel"], 4).saturating_sub(1);
     let wide = groups.saturating_mul(size).saturating_mul(2).saturating_add(inner);
     conv.saturating_mul(wide).saturating_add(size.saturating_mul(inner))
+}
+
+/// Whether the weights are 32-bit where nothing else is known of them.
+pub(crate) fn is_32_bit(root: &Value) -> bool {
+    let text = |map: &Value| {
+        let dtype = map.get("dtype").or_else(|| map.get("torch_dtype"))?;
+        dtype.as_str().map(|name| name == "float32")
+    };
+    let nested = || NESTED.iter().find_map(|key| text(root.get(*key)?));
+    text(root).or_else(nested).unwrap_or(false)
 }
 
 /// How the weights are stored, in words, where the configuration says so.

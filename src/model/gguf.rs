@@ -86,7 +86,7 @@ impl Gguf {
             return Err(ModelError::UnknownFormat { what: "this is no GGUF file".to_owned() });
         }
         let mut version = from.u32("the version")?;
-        if version & 0xffff == 0 && version != 0 {
+        if version != 0 && version.trailing_zeros() >= 16 {
             from.big_endian = true;
             version = version.swap_bytes();
         }
@@ -278,13 +278,13 @@ impl<R: Read + Seek> Header<R> {
     fn items(&mut self) -> Result<Value, ModelError> {
         const WHAT: &str = "the length of an array";
         let type_id = self.from.u32("the type of an array")?;
+        let text = if self.short { 4 } else { 8 };
         let width = match type_id {
             0 | 1 | 7 => 1,
             2 | 3 => 2,
             4..=6 => 4,
+            8 => text,
             10..=12 => 8,
-            8 if self.short => 4,
-            8 => 8,
             _ => return Err(ModelError::malformed(format!("an array of type {type_id}"))),
         };
         let len = self.size(WHAT)?;

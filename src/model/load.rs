@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -11,18 +10,13 @@ use serde_json::Value as Json;
 
 use super::error::ModelError;
 use super::gguf::{Gguf, GgufTensor};
+use super::parts::{MAX_LISTED, json, missing_parts, part_names};
 use super::shape::Shape;
 use super::weights::{TensorFacts, Weights};
 use super::{diffusion, from_config, from_gguf, ggml, safetensors, template};
 
-/// Longest `config.json` or index that is read, in bytes.
-const MAX_JSON: u64 = 64 << 20;
-/// Most parts of a set.
-const MAX_PARTS: u64 = 4096;
 /// Most bytes that a model may claim: 64 PiB.
 const MAX_BYTES: u64 = 1 << 56;
-/// Names of missing files in a message.
-const NAMED_MISSING: usize = 8;
 
 /// Where a model's figures come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -50,6 +44,8 @@ pub enum Kind {
     Projector,
     /// An adapter to go with one.
     Adapter,
+    /// Weights without a description: only their size is known.
+    Weights,
     /// A diffusion pipeline.
     Diffusion,
 }
@@ -82,6 +78,16 @@ pub struct Model {
 }
 
 impl Model {
+    /// The weights with a value for every parameter. Packed formats (GPTQ, AWQ, bitsandbytes)
+    /// keep several in one; there they are counted from the shape, as 16-bit.
+    pub fn unpacked(&self) -> Weights {
+        let counted = template::weights_of(&self.shape);
+        let packed = self.format == Format::Safetensors
+            && self.kind == Kind::Model
+            && self.weights.elements() < counted.elements() / 10 * 7;
+        if packed { counted } else { self.weights.clone() }
+    }
+
     /// Opens a path or takes a size.
     pub fn open(text: &str) -> Result<Self, ModelError> {
         let path = Path::new(text);
@@ -101,7 +107,8 @@ impl Model {
 }
 
 fn looks_like_a_path(text: &str) -> bool {
-    text.contains('/') || text.ends_with(".gguf") || text.ends_with(".safetensors")
+    let extension = Path::new(text).extension();
+    text.contains('/') || extension.is_some_and(|e| e == "gguf" || e == "safetensors")
 }
 
 fn io(path: &Path) -> impl FnOnce(std::io::Error) -> ModelError {
@@ -182,11 +189,7 @@ fn gguf_set(path: &Path) -> Result<Model, ModelError> {
     for header in headers {
         add_tensors(&mut weights, &header?.tensors);
     }
-    if weights.file_bytes() > MAX_BYTES {
-        let what = "the size of all tensors";
-        let value = weights.file_bytes();
-        return Err(ModelError::TooLarge { what, value, limit: MAX_BYTES, at: 0 });
-    }
+    sane(&weights)?;
     let expected = first.int("split.tensors.count").filter(|_| named);
     if expected.is_some_and(|n| n != weights.tensors) {
         notes.push(format!("{} tensors of {}", weights.tensors, expected.unwrap_or(0)));
@@ -195,6 +198,14 @@ fn gguf_set(path: &Path) -> Result<Model, ModelError> {
         notes.push(format!("{} tensors of an unknown size", weights.unsized_tensors));
     }
     finish_gguf(path, &first, weights, notes, parts.len())
+}
+
+fn sane(weights: &Weights) -> Result<(), ModelError> {
+    let (what, value) = ("the size of all tensors", weights.file_bytes());
+    if value > MAX_BYTES {
+        return Err(ModelError::TooLarge { what, value, limit: MAX_BYTES, at: 0 });
+    }
+    Ok(())
 }
 
 fn finish_gguf(
@@ -245,42 +256,6 @@ fn add_tensors(weights: &mut Weights, tensors: &[GgufTensor]) {
             matrix: tensor.shape.iter().filter(|n| **n > 1).count() > 1,
         });
     }
-}
-
-/// All names of a set that this file's name says it belongs to: `NAME-00001-of-00003.gguf`.
-fn part_names(path: &Path) -> Option<Vec<PathBuf>> {
-    let stem = path.file_name()?.to_str()?.strip_suffix(".gguf")?;
-    let (rest, total) = stem.rsplit_once("-of-")?;
-    let (name, number) = rest.rsplit_once('-')?;
-    let five = |s: &str| s.len() == 5 && s.bytes().all(|b| b.is_ascii_digit());
-    if !five(total) || !five(number) {
-        return None;
-    }
-    let total: u64 = total.parse().ok().filter(|n| (1..=MAX_PARTS).contains(n))?;
-    let part = |n| path.with_file_name(format!("{name}-{n:05}-of-{total:05}.gguf"));
-    Some((1..=total).map(part).collect())
-}
-
-fn missing_parts(total: usize, missing: &[&PathBuf]) -> ModelError {
-    let name = |p: &&PathBuf| p.file_name().map(|n| n.to_string_lossy().into_owned());
-    let mut names: Vec<String> = missing.iter().filter_map(name).take(NAMED_MISSING).collect();
-    if missing.len() > NAMED_MISSING {
-        names.push(format!("and {} more", missing.len() - NAMED_MISSING));
-    }
-    ModelError::MissingParts { present: total - missing.len(), total, names }
-}
-
-fn json(path: &Path) -> Result<Option<Json>, ModelError> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(ModelError::Io { path: path.to_owned(), source }),
-    };
-    let mut text = Vec::new();
-    file.take(MAX_JSON).read_to_end(&mut text).map_err(io(path))?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let bad = |e| ModelError::malformed(format!("{name} is no JSON ({e})"));
-    serde_json::from_slice(&text).map(Some).map_err(bad)
 }
 
 fn safetensors_file(path: &Path) -> Result<Model, ModelError> {
@@ -347,7 +322,7 @@ fn gguf_in(path: &Path, names: &[String]) -> Result<Model, ModelError> {
         [one] => gguf_set(&path.join(one)),
         [] => gguf_set(&path.join(names.first().map_or("", String::as_str))),
         many => {
-            let list: Vec<&str> = many.iter().take(NAMED_MISSING).map(|n| n.as_str()).collect();
+            let list: Vec<&str> = many.iter().take(MAX_LISTED).map(|n| n.as_str()).collect();
             let what = format!("there are {} models here: {}", many.len(), list.join(", "));
             Err(ModelError::UnknownFormat { what })
         }
@@ -370,13 +345,14 @@ fn from_parts(path: &Path, config: Option<&Json>, shards: &[PathBuf]) -> Result<
             });
         }
     }
+    sane(&weights)?;
     let adapter =
         shards.iter().any(|s| s.file_name().is_some_and(|n| n == "adapter_model.safetensors"));
     let shape = match config {
         Some(config) => from_config::shape(config)?,
-        None if adapter => Shape::default(),
+        None if !shards.is_empty() => Shape::default(),
         None => {
-            let what = format!("{} has no config.json beside it", path.display());
+            let what = format!("{} holds no model", path.display());
             return Err(ModelError::UnknownFormat { what });
         }
     };
@@ -387,13 +363,22 @@ fn from_parts(path: &Path, config: Option<&Json>, shards: &[PathBuf]) -> Result<
         weights.tied = weights.output.matrix == 0;
     } else {
         weights = template::weights_of(&shape);
-        notes.push("no weights here: they are counted from config.json, as 16-bit".to_owned());
+        let wide = config.is_some_and(from_config::is_32_bit);
+        if wide {
+            weights = super::quant::F32.weights(&weights);
+        }
+        let bits = if wide { 32 } else { 16 };
+        notes.push(format!("no weights here: they are counted from config.json, as {bits}-bit"));
     }
     let stem = path.canonicalize().unwrap_or_else(|_unresolved| path.to_owned());
     Ok(Model {
         name: stem.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned()),
         format: if exact { Format::Safetensors } else { Format::Config },
-        kind: if adapter { Kind::Adapter } else { Kind::Model },
+        kind: match config {
+            _ if adapter => Kind::Adapter,
+            Some(_) => Kind::Model,
+            None => Kind::Weights,
+        },
         path: Some(path.to_owned()),
         quant: quant.or_else(|| weights.main_type().map(ToOwned::to_owned)),
         shape: Shape { tied: weights.tied, ..shape },

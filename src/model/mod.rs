@@ -25,6 +25,7 @@ pub mod kv;
 mod load;
 pub mod need;
 pub mod overhead;
+mod parts;
 pub mod plan;
 pub mod quant;
 mod read;

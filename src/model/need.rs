@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use super::compute::Era;
 use super::load::{Format, Model};
 use super::overhead::Overhead;
 use super::plan::{Placement, Settings};
@@ -118,9 +117,8 @@ impl Need {
 pub fn llama(model: &Model, placed: &Placement, settings: &Settings, cuda: &Overhead) -> Need {
     let Some(gpu) = placed.gpus.first() else { return Need::default() };
     let mut lines = vec![weights_line(model, gpu.weights)];
-    let context = settings.cache.context;
     if gpu.cache_full > 0 || gpu.state == 0 {
-        let note = format!("{} layers keep all {context} tokens", model.shape.full_layers());
+        let note = format!("{} layers keep the whole context", model.shape.full_layers());
         lines.push(Line::exact("kv_cache", "KV cache", gpu.cache_full, note));
     }
     if gpu.cache_window > 0 {
@@ -136,11 +134,12 @@ pub fn llama(model: &Model, placed: &Placement, settings: &Settings, cuda: &Over
         let note = "vision or audio, with its scratch".to_owned();
         lines.push(Line::band("projector", "encoder", gpu.projector, 100, note));
     }
-    let band = if model.shape.known { COMPUTE_BAND.0 } else { COMPUTE_BAND.1 };
-    let mut note = settings.compute.era.words().to_owned();
-    if settings.compute.era == Era::Limited && settings.cache.slots > 1 {
-        note = format!("{note}, {} slots", settings.cache.slots);
+    if gpu.draft > 0 {
+        let note = format!("{} layers: weights, cache, scratch", model.shape.nextn);
+        lines.push(Line::band("draft", "guessing ahead", gpu.draft, COMPUTE_BAND.0, note));
     }
+    let band = if model.shape.known { COMPUTE_BAND.0 } else { COMPUTE_BAND.1 };
+    let note = settings.compute.era.words().to_owned();
     lines.push(Line::band("compute", "compute buffer", gpu.compute.bytes(), band, note));
     lines.push(Line::overhead(cuda));
     let host = placed.host;

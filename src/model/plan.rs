@@ -24,6 +24,8 @@ pub struct Settings {
     pub split: Vec<u64>,
     /// Bytes of vision or audio weights beside the model, with their own scratch.
     pub projector: u64,
+    /// Whether the layers for guessing ahead are loaded, as a second context.
+    pub draft: bool,
 }
 
 impl Settings {
@@ -37,6 +39,7 @@ impl Settings {
             cache_on_gpu: true,
             split: vec![1],
             projector: 0,
+            draft: false,
         }
     }
 }
@@ -56,6 +59,8 @@ pub struct GpuPart {
     pub compute: Compute,
     /// Vision and audio.
     pub projector: u64,
+    /// The layers for guessing ahead: weights, cache, and a scratch of their own.
+    pub draft: u64,
     /// Layers on it.
     pub layers: u64,
     /// Whether the output layer is on it.
@@ -70,7 +75,7 @@ impl GpuPart {
 
     /// All but what CUDA itself takes.
     pub fn total(&self) -> u64 {
-        let fixed = self.weights.saturating_add(self.projector);
+        let fixed = self.weights.saturating_add(self.projector).saturating_add(self.draft);
         fixed.saturating_add(self.context()).saturating_add(self.compute.bytes())
     }
 }
@@ -132,42 +137,22 @@ pub fn place(shape: &Shape, weights: &Weights, settings: &Settings) -> Placement
     let gpus = settings.split.len();
     let on_gpus = if gpus == 0 { 0 } else { settings.gpu_layers.min(layers + 1) };
     let first = layers + 1 - on_gpus;
-    let cuda = settings.compute.cuda;
     let counts = cells(shape, &settings.cache);
-    let mut parts = vec![GpuPart::default(); gpus];
-    let mut devices = vec![OnDevice::default(); gpus];
-    let mut host = HostPart { weights: weights.input.bytes, ..HostPart::default() };
-    let mut largest_on_cpu = 0;
+    let mut all = Everywhere {
+        parts: vec![GpuPart::default(); gpus],
+        devices: vec![OnDevice::default(); gpus],
+        host: HostPart { weights: weights.input.bytes, ..HostPart::default() },
+        largest_on_cpu: 0,
+    };
     for (i, layer) in (0..layers).zip(&shape.layers) {
         let bytes = weights.layers.get(i as usize).copied().unwrap_or_default();
         let cache = layer_bytes(shape, layer, &counts, &settings.cache);
         let state = state_bytes(layer, &settings.cache);
         let gpu = (i >= first).then(|| gpu_of(&settings.split, i - first, on_gpus));
-        let Some((part, device)) = gpu.and_then(|g| parts.get_mut(g).zip(devices.get_mut(g)))
-        else {
-            grow(&mut host.weights, bytes.dense.bytes.saturating_add(bytes.experts.bytes));
-            grow(&mut host.context, cache.saturating_add(state));
-            largest_on_cpu = largest_on_cpu.max(bytes.dense.largest).max(bytes.experts.largest);
-            continue;
-        };
-        part.layers += 1;
-        device.layers += 1;
-        grow(&mut part.weights, bytes.dense.on_device(cuda));
-        if i < settings.cpu_experts && bytes.experts.bytes > 0 {
-            grow(&mut host.weights, bytes.experts.bytes);
-            device.cpu_experts += 1;
-            largest_on_cpu = largest_on_cpu.max(bytes.experts.largest);
-        } else {
-            grow(&mut part.weights, bytes.experts.on_device(cuda));
-        }
-        if settings.cache_on_gpu {
-            let window = layer.cells == Cells::Window;
-            grow(if window { &mut part.cache_window } else { &mut part.cache_full }, cache);
-            grow(&mut part.state, state);
-        } else {
-            grow(&mut host.context, cache.saturating_add(state));
-        }
+        let window = layer.cells == Cells::Window;
+        all.add(i, gpu, &bytes, &Cached { cache, state, window }, settings);
     }
+    let Everywhere { mut parts, mut devices, mut host, largest_on_cpu } = all;
     put_output(weights, settings, on_gpus, &mut parts, &mut host);
     let pipeline = gpus > 1 && on_gpus > layers && settings.cpu_experts == 0;
     for (part, device) in parts.iter_mut().zip(&mut devices) {
@@ -177,9 +162,12 @@ pub fn place(shape: &Shape, weights: &Weights, settings: &Settings) -> Placement
         device.output_on_cpu = if on_gpus == 0 { weights.output_bytes(false) } else { 0 };
         device.pipeline = if pipeline { gpus as u64 } else { 1 };
         if part.layers > 0 {
-            grow(&mut part.weights, weights.every_device.on_device(cuda));
+            grow(&mut part.weights, weights.every_device.on_device(settings.compute.cuda));
         }
         part.compute = on_gpu(shape, &settings.cache, &settings.compute, device);
+        if settings.draft && part.output {
+            part.draft = draft(shape, weights, settings).saturating_add(part.compute.bytes());
+        }
     }
     if let Some(main) = parts.first_mut() {
         main.projector = settings.projector;
@@ -187,6 +175,70 @@ pub fn place(shape: &Shape, weights: &Weights, settings: &Settings) -> Placement
     host.compute = on_host(shape, &settings.cache, &settings.compute, first.min(layers));
     host.output = shape.vocab.saturating_mul(4).saturating_mul(settings.cache.slots.max(1));
     Placement { gpus: parts, host, all_layers: layers + 1 }
+}
+
+/// The devices while layers are handed out.
+struct Everywhere {
+    parts: Vec<GpuPart>,
+    devices: Vec<OnDevice>,
+    host: HostPart,
+    largest_on_cpu: u64,
+}
+
+/// What a layer keeps of the tokens, in bytes.
+struct Cached {
+    cache: u64,
+    state: u64,
+    window: bool,
+}
+
+impl Everywhere {
+    fn add(
+        &mut self,
+        index: u64,
+        gpu: Option<usize>,
+        bytes: &LayerWeights,
+        kept: &Cached,
+        settings: &Settings,
+    ) {
+        let host = &mut self.host;
+        let place = gpu.and_then(|g| self.parts.get_mut(g).zip(self.devices.get_mut(g)));
+        let Some((part, device)) = place else {
+            grow(&mut host.weights, bytes.dense.bytes.saturating_add(bytes.experts.bytes));
+            grow(&mut host.context, kept.cache.saturating_add(kept.state));
+            let largest = bytes.dense.largest.max(bytes.experts.largest);
+            self.largest_on_cpu = self.largest_on_cpu.max(largest);
+            return;
+        };
+        let cuda = settings.compute.cuda;
+        part.layers += 1;
+        device.layers += 1;
+        grow(&mut part.weights, bytes.dense.on_device(cuda));
+        if index < settings.cpu_experts && bytes.experts.bytes > 0 {
+            grow(&mut host.weights, bytes.experts.bytes);
+            device.cpu_experts += 1;
+            self.largest_on_cpu = self.largest_on_cpu.max(bytes.experts.largest);
+        } else {
+            grow(&mut part.weights, bytes.experts.on_device(cuda));
+        }
+        if settings.cache_on_gpu {
+            let sum = if kept.window { &mut part.cache_window } else { &mut part.cache_full };
+            grow(sum, kept.cache);
+            grow(&mut part.state, kept.state);
+        } else {
+            grow(&mut host.context, kept.cache.saturating_add(kept.state));
+        }
+    }
+}
+
+/// Weights and cache of the layers for guessing ahead; each keeps what the widest layer keeps.
+fn draft(shape: &Shape, weights: &Weights, settings: &Settings) -> u64 {
+    let counts = cells(shape, &settings.cache);
+    let of = |layer| layer_bytes(shape, layer, &counts, &settings.cache);
+    let cache = shape.layers.iter().map(of).max().unwrap_or(0).saturating_mul(shape.nextn);
+    let layers = weights.layers.iter().skip(shape.layers.len());
+    let bytes = |l: &LayerWeights| l.dense.bytes.saturating_add(l.experts.bytes);
+    layers.fold(cache, |sum, layer| sum.saturating_add(bytes(layer)))
 }
 
 fn put_output(
@@ -205,9 +257,4 @@ fn put_output(
         grow(&mut part.weights, weights.output_bytes(settings.compute.cuda));
         part.output = true;
     }
-}
-
-/// The weights of a layer, for those who count layers.
-pub fn layer_weights(weights: &Weights, index: u64) -> LayerWeights {
-    weights.layers.get(index as usize).copied().unwrap_or_default()
 }

@@ -37,6 +37,9 @@ pub const GGUF_QUANTS: [Quant; 8] = [
     q("Q2_K", 2944, 2625, 6563),
 ];
 
+/// Weights as they are trained in the old way.
+pub const F32: Quant = q("F32", 32_000, 32_000, 32_000);
+
 /// The rows for PyTorch: embeddings and output stay 16-bit.
 pub const TORCH_QUANTS: [Quant; 4] = [
     q("bf16", 16_000, 16_000, 16_000),

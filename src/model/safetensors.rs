@@ -68,7 +68,7 @@ pub fn read<R: Read + Seek>(file: R) -> Result<Vec<SafeTensor>, ModelError> {
         return Err(ModelError::UnknownFormat { what: "this is no safetensors file".to_owned() });
     }
     let mut tensors = parse(&json)?;
-    tensors.sort_by(|a, b| (a.offset, a.bytes).cmp(&(b.offset, b.bytes)));
+    tensors.sort_by_key(|t| (t.offset, t.bytes));
     let mut at = 0;
     for tensor in &tensors {
         if tensor.offset != at {

@@ -110,7 +110,7 @@ impl Running<'_> {
         Freed::band(before.saturating_sub(after), QUANT_BAND)
     }
 
-    /// Weights in 4-bit: Q4_K_M.
+    /// Weights in 4-bit: `Q4_K_M`.
     pub fn four_bit(&self) -> Freed {
         named("Q4_K_M").map_or_else(Freed::default, |q| self.quantised(&q))
     }

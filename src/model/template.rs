@@ -100,7 +100,7 @@ fn parse_size(text: &str) -> Option<u64> {
     let plain = number.chars().all(|c| c.is_ascii_digit() || c == '.');
     let value: f64 = if plain { number.parse().ok()? } else { return None };
     let millions = value * factor;
-    (millions >= 1.0 && millions <= MAX_MILLIONS).then_some(millions.round() as u64)
+    (1.0..=MAX_MILLIONS).contains(&millions).then_some(millions.round() as u64)
 }
 
 /// Spreads another number of parameters over the layers.
@@ -178,15 +178,14 @@ pub fn weights_of(shape: &Shape) -> Weights {
 
 fn layer_of(shape: &Shape, layer: &Layer) -> LayerWeights {
     let e = shape.embd;
-    let attention = match shape.mla {
-        Some(mla) => mla_weights(shape, &mla),
+    let attention = if let Some(mla) = shape.mla {
+        mla_weights(shape, &mla)
+    } else {
         // A recurrent layer's projections are about as large as attention's.
-        None => {
-            let queries = shape.queries().saturating_mul(if shape.gated { 2 } else { 1 });
-            let out = shape.heads.saturating_mul(shape.head_v);
-            let widths = queries.saturating_add(layer.k).saturating_add(layer.v);
-            e.saturating_mul(widths.saturating_add(out))
-        }
+        let queries = shape.queries().saturating_mul(if shape.gated { 2 } else { 1 });
+        let out = shape.heads.saturating_mul(shape.head_v);
+        let widths = queries.saturating_add(layer.k).saturating_add(layer.v);
+        e.saturating_mul(widths.saturating_add(out))
     };
     let mut dense = attention;
     let mut experts = Part::default();

@@ -178,7 +178,7 @@ fn adapter_parameters(shape: &Shape, rank: u64) -> u64 {
     let (e, q) = (shape.embd, shape.queries());
     let ff = if shape.ff > 0 { shape.ff } else { shape.ff_live() };
     let of = |l: &super::shape::Layer| {
-        let attention = [e + q, e + l.k, e + l.v, e + q];
+        let attention = [q, l.k, l.v, q].map(|width| e.saturating_add(width));
         let forward = (e.saturating_add(ff)).saturating_mul(3);
         attention.iter().fold(forward, |sum, n| sum.saturating_add(*n))
     };
@@ -210,7 +210,9 @@ pub fn need(shape: &Shape, weights: &Weights, run: &Training) -> TrainingNeed {
     };
     let tokens = run.sequence.saturating_mul(run.batch);
     let logits = tokens.saturating_mul(shape.vocab).saturating_mul(LOGIT_BYTES);
-    let widest = weights.layers.iter().map(|l| l.dense.elements() + l.experts.elements()).max();
+    let of =
+        |l: &super::weights::LayerWeights| l.dense.elements().saturating_add(l.experts.elements());
+    let widest = weights.layers.iter().map(of).max();
     let gathered = widest.unwrap_or(0).saturating_mul(2).saturating_mul(2);
     TrainingNeed {
         weights: share(frozen, 3),

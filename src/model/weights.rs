@@ -235,6 +235,19 @@ const PROJECTORS: [&str; 26] = [
     "image_newline",
 ];
 
+/// Parts of names of embeddings.
+const INPUTS: [&str; 9] = [
+    "token_embd",
+    "position_embd",
+    "token_types",
+    "per_layer_token_embd",
+    "embed_tokens",
+    "wte.",
+    "wpe.",
+    "word_embeddings",
+    "tok_embeddings",
+];
+
 /// Which part of the model a tensor's name stands for, in GGUF's and in transformers' scheme.
 pub fn role(name: &str) -> Role {
     if PROJECTORS.iter().any(|start| name.starts_with(start)) {
@@ -248,17 +261,6 @@ pub fn role(name: &str) -> Role {
     if name.starts_with("rope_freqs") || name.starts_with("rope_factors") {
         return Role::EveryDevice;
     }
-    const INPUTS: [&str; 9] = [
-        "token_embd",
-        "position_embd",
-        "token_types",
-        "per_layer_token_embd",
-        "embed_tokens",
-        "wte.",
-        "wpe.",
-        "word_embeddings",
-        "tok_embeddings",
-    ];
     if INPUTS.iter().any(|part| name.contains(part)) { Role::Input } else { Role::Output }
 }
 

@@ -33,6 +33,8 @@ pub(super) enum Mark {
     Tgi,
     DeepSpeed,
     Ollama,
+    Ffmpeg,
+    Torch,
     Whisper,
     Kobold,
     LlamaCpp,
@@ -52,6 +54,14 @@ pub(super) enum Mark {
     PoolAllocator,
 }
 
+impl Mark {
+    /// Whether the first pass looks for it. What stands on every line of a training log is only
+    /// read where lines are kept anyway.
+    pub(super) const fn is_looked_for(self) -> bool {
+        !matches!(self, Self::Training | Self::RisingLengths | Self::Torch | Self::Speech)
+    }
+}
+
 /// A word, and what it says.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clue {
@@ -65,8 +75,20 @@ const fn clue(needle: &'static str, mark: Mark) -> Clue {
 }
 
 /// Units of memory: lines with figures tell growth.
-pub(super) const UNITS: &[&str] =
-    &["GiB", "MiB", "_mib=", "_gb=", "memory_allocated", "memory.used", "Killed", "mem="];
+pub(super) const UNITS: &[&str] = &[
+    "GiB",
+    "MiB",
+    "_mib=",
+    "_gb=",
+    "memory_allocated",
+    "memory.used",
+    "Killed",
+    "mem=",
+    "not enough memory",
+    "insufficient memory",
+    "video memory",
+    "device memory",
+];
 
 /// Every clue.
 pub(super) static TABLE: &[Clue] = &[
@@ -182,6 +204,12 @@ pub(super) static TABLE: &[Clue] = &[
     clue("text_generation", Mark::Tgi),
     clue("deepspeed", Mark::DeepSpeed),
     clue("ollama", Mark::Ollama),
+    clue("llama runner process", Mark::Ollama),
+    clue("llama-server process", Mark::Ollama),
+    clue("ffmpeg", Mark::Ffmpeg),
+    clue("avhwdevicecontext", Mark::Ffmpeg),
+    clue("hwcontext", Mark::Ffmpeg),
+    clue("torch", Mark::Torch),
     clue("whisper_", Mark::Whisper),
     clue("koboldcpp", Mark::Kobold),
     clue("llama_model_load", Mark::LlamaCpp),
@@ -235,7 +263,7 @@ pub(super) fn find(lines: &[Line]) -> Vec<Sign> {
     signs
 }
 
-/// Whether the setting at `at` stands in "try setting …=expandable_segments:True".
+/// Whether the setting at `at` stands in the advice to try it.
 fn is_advice(lines: &[Line], number: usize, lower: &str, at: usize) -> bool {
     let before = lower.get(..at).unwrap_or_default();
     let after = lower.get(at..).unwrap_or_default();

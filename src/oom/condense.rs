@@ -24,6 +24,8 @@ const LAST_BLOCKS: usize = 12;
 /// Lines kept for one informing text: the first ones and the last ones.
 const FIRST_LINES: usize = 24;
 const LAST_LINES: usize = 24;
+/// The last ones are this far apart, in bytes: a log that says it on every line is not copied.
+const SPACING: u64 = 4 << 10;
 /// An informing line is cut to this.
 const CLUE_LINE_MAX: usize = 1 << 10;
 
@@ -47,7 +49,7 @@ static NEEDLES: LazyLock<Option<Needles>> = LazyLock::new(|| {
             *texts.entry(anchor).or_default() |= signature.class.is_error();
         }
     }
-    for clue in clues::TABLE {
+    for clue in clues::TABLE.iter().filter(|clue| clue.mark.is_looked_for()) {
         texts.entry(clue.needle).or_default();
     }
     for unit in clues::UNITS {
@@ -74,6 +76,8 @@ struct Tally {
     hits: u64,
     first: Vec<(u64, Vec<u8>)>,
     last: VecDeque<(u64, Vec<u8>)>,
+    /// No line before this place is kept any more: the last ones are spread out.
+    not_before: u64,
 }
 
 #[derive(Debug)]
@@ -222,7 +226,11 @@ impl Condenser {
     }
 
     fn keep_line(&mut self, buf: &[u8], at: usize, id: usize) {
-        let Some(tally) = self.tallies.get_mut(id) else { return };
+        let position = self.base + at as u64;
+        let Some(tally) = self.tallies.get_mut(id).filter(|tally| position >= tally.not_before)
+        else {
+            return;
+        };
         let start = line_start(buf, at.saturating_sub(CLUE_LINE_MAX / 2), at);
         let end = next_break(buf, at, CLUE_LINE_MAX / 2);
         let Some(line) = buf.get(start..end) else { return };
@@ -234,9 +242,7 @@ impl Condenser {
             }
             return;
         }
-        if tally.last.back().is_some_and(|(last, _)| *last == offset) {
-            return;
-        }
+        tally.not_before = position + SPACING;
         let mut kept = if tally.last.len() < LAST_LINES { None } else { tally.last.pop_front() }
             .unwrap_or_default();
         kept.0 = offset;

@@ -2,9 +2,11 @@
 
 use serde::Serialize;
 
+use super::by_frame;
 use super::clues::Mark;
 use super::engines;
 use super::figures::Slot;
+use super::harmless;
 use super::judge::{Case, Outcome};
 use super::numbers::Numbers;
 use super::signatures::{Class, Stage};
@@ -83,9 +85,9 @@ pub(super) fn show(bytes: u64) -> String {
 pub(super) fn diagnose(case: &Case, numbers: &Numbers) -> Finding {
     match case.outcome {
         Outcome::Gpu => gpu(case, numbers),
-        Outcome::Host => engines::host(case),
+        Outcome::Host => harmless::host(case),
         Outcome::Other | Outcome::Recovered | Outcome::Mention | Outcome::Nothing => {
-            engines::not_oom(case)
+            harmless::not_oom(case)
         }
     }
 }
@@ -100,7 +102,7 @@ fn gpu(case: &Case, n: &Numbers) -> Finding {
         fragmentation,
         growth,
         engines::by_stage,
-        engines::by_frame,
+        by_frame::by_frame,
     ];
     for (number, rule) in rules.iter().enumerate() {
         // An engine's own words outrank what an allocator's figures would suggest.
@@ -218,7 +220,7 @@ fn other_process(case: &Case, n: &Numbers) -> Option<Finding> {
         None => held >= 1 << 30 || n.all_desktop(),
     };
     let startup = case.stage == Stage::Startup;
-    if !(enough && large && held > 0) && !startup {
+    if !(startup || enough && large && held > 0) {
         return None;
     }
     let mut finding = Finding::new(

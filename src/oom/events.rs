@@ -6,7 +6,7 @@ use super::condense::Digest;
 use super::figures::{Figures, Slot};
 use super::lines::Line;
 use super::pattern::Pattern;
-use super::signatures::{self, Class, Signature, host};
+use super::signatures::{self, Class, Signature, host, science};
 use super::stream::Stream;
 
 /// More events than this are only counted.
@@ -64,6 +64,9 @@ pub(super) fn find(digest: &Digest) -> Vec<Event> {
         }
     }
     events.extend(shell_kills(lines));
+    if events.iter().all(|event| event.signature.class == Class::Detail) {
+        events.extend(general(lines));
+    }
     events.sort_by_key(|event| event.line);
     for event in &mut events {
         repair(event, lines);
@@ -130,12 +133,35 @@ fn shell_kills(lines: &[Line]) -> Vec<Event> {
     events
 }
 
+/// Lines in words that no row knows: a shortage, and a device.
+fn general(lines: &[Line]) -> Option<Event> {
+    const SHORT: [&str; 6] = [
+        "out of memory",
+        "outofmemory",
+        "not enough memory",
+        "insufficient memory",
+        "not enough video memory",
+        "memory exhausted",
+    ];
+    const DEVICE: [&str; 8] =
+        ["cuda", "gpu", "vram", "rocm", "vulkan", "nvidia", "video memory", "device memory"];
+    let line = lines.iter().position(|line| {
+        let lower = line.full.to_ascii_lowercase();
+        let any = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        let raised =
+            any(&["error", "fail", "exception", "fatal", "abort", "panic", "cannot", "could not"]);
+        any(&SHORT) && any(&DEVICE) && (raised || lower.len() < 120)
+    })?;
+    let writer = lines.get(line).map(|line| line.writer.clone()).unwrap_or_default();
+    let figures = Figures::default();
+    Some(Event { signature: &science::GENERAL, figures, line, last_line: line, cut: false, writer })
+}
+
 /// What the text of single messages says beyond their pattern.
 fn repair(event: &mut Event, lines: &[Line]) {
     match event.signature.id {
         "tf.shape" => {
-            let text: String =
-                lines.iter().skip(event.line).take(3).map(|line| line.body()).collect();
+            let text: String = lines.iter().skip(event.line).take(3).map(Line::body).collect();
             if let Some(bytes) = tensor_bytes(&text) {
                 event.figures.set(Slot::Requested, bytes);
             }

@@ -138,6 +138,8 @@ pub struct Explanation {
     pub looked_for: u64,
     /// How much was read, in bytes.
     pub bytes_read: u64,
+    /// Stretches around further errors that were only counted: the first and the last are read.
+    pub stretches_only_counted: u64,
 }
 
 impl Explanation {
@@ -197,6 +199,7 @@ impl Explanation {
             nearest: nearest(case),
             looked_for: super::condense::needles() as u64,
             bytes_read: case.digest.bytes,
+            stretches_only_counted: case.digest.lost_blocks,
         }
     }
 

@@ -92,6 +92,8 @@ slots! {
     Retries = "retries",
     /// A pool's limit that must not be taken for the device.
     PoolLimit = "pool",
+    /// A piece of the allocation that failed; the whole may stand elsewhere.
+    Chunk = "chunk",
     /// A number that means nothing here.
     Ignored = "x",
 }

@@ -58,6 +58,7 @@ mod tests {
     fn the_nine_are_there_and_say_all_five_things() {
         for (number, text) in TEXTS.iter().enumerate() {
             assert_eq!(usize::from(text.number), number + 1);
+            assert!(text.text.lines().all(|line| line.chars().count() <= 80), "{}", text.key);
             assert!(text.text.starts_with("# ") && text.text.ends_with('\n'), "{}", text.key);
             if number < TITLES.len() {
                 for part in [

@@ -58,7 +58,16 @@ static FRAMES: &[(Stage, &[&str])] = &[
     ),
     (
         Stage::Startup,
-        &["_lazy_init", "_cuda_init", "torch.cuda.set_device(", "cuda.init()", "cublascreate"],
+        &[
+            "_lazy_init",
+            "_cuda_init",
+            "cuctxcreate",
+            "primaryctxretain",
+            "create_context",
+            "torch.cuda.set_device(",
+            "cuda.init()",
+            "cublascreate",
+        ],
     ),
     (
         Stage::Weights,
@@ -136,6 +145,11 @@ pub(super) fn stage(lines: &[Line], line: usize) -> Stage {
         && let Some(stage) = innermost(after.get(at..).unwrap_or_default())
     {
         return stage;
+    }
+    if let Some(own) = lines.get(line).and_then(|line| innermost(std::slice::from_ref(line)))
+        && own == Stage::Startup
+    {
+        return own;
     }
     if traceback.is_none() { innermost(inner).unwrap_or(Stage::Unknown) } else { Stage::Unknown }
 }

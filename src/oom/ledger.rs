@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::figures::Slot;
 use super::judge::Case;
-use super::numbers::Numbers;
+use super::numbers::{Numbers, Other};
 
 /// One line of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -58,7 +58,7 @@ pub(super) fn ledger(case: &Case, n: &Numbers) -> Option<Ledger> {
         add("this_process", "this process", this, true);
     }
     add("other_allocations", "other allocations", case.figures.get(Slot::OtherAllocations), true);
-    if n.allocated.is_none() && n.this_process.is_none() && case.software != "vllm" {
+    if n.allocated.is_none() && n.this_process.is_none() && case.software == "sglang" {
         add(
             "weights",
             "weights",
@@ -66,15 +66,7 @@ pub(super) fn ledger(case: &Case, n: &Numbers) -> Option<Ledger> {
             true,
         );
     }
-    for other in n.others.iter().filter(|other| !other.self_likely) {
-        let name = other.name.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();
-        entries.push(Entry {
-            key: "other_process",
-            label: format!("process {}{name}", other.pid),
-            bytes: other.bytes,
-            printed: true,
-        });
-    }
+    entries.extend(n.others.iter().filter(|other| !other.self_likely).map(process));
     if let Some(free) = n.free {
         entries.push(Entry {
             key: "free",
@@ -83,6 +75,17 @@ pub(super) fn ledger(case: &Case, n: &Numbers) -> Option<Ledger> {
             printed: true,
         });
     }
+    close(entries, n)
+}
+
+fn process(other: &Other) -> Entry {
+    let name = other.name.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();
+    let label = format!("process {}{name}", other.pid);
+    Entry { key: "other_process", label, bytes: other.bytes, printed: true }
+}
+
+/// Adds what is missing to the capacity, and the sum.
+fn close(mut entries: Vec<Entry>, n: &Numbers) -> Option<Ledger> {
     if entries.is_empty() || (entries.len() < 2 && n.total.is_none()) {
         return None;
     }
@@ -92,13 +95,16 @@ pub(super) fn ledger(case: &Case, n: &Numbers) -> Option<Ledger> {
         let missing = total.saturating_sub(sum);
         // A hundredth of a GiB is what rounding in the message makes of six figures.
         if missing > 64 << 20 {
-            let label = if n.implied_others.is_some() {
-                "held by others, whom the message does not name"
-            } else if n.unified {
-                "the rest of the system (shared memory)"
-            } else {
-                "not told by the message"
-            };
+            let label =
+                if n.reserved.is_some() && n.this_process.is_none() && n.implied_others.is_some() {
+                    "context, and others who are not named"
+                } else if n.implied_others.is_some() {
+                    "others, who are not named"
+                } else if n.unified {
+                    "the rest of the system (shared memory)"
+                } else {
+                    "not told by the message"
+                };
             let at = entries.iter().position(|entry| entry.key == "free").unwrap_or(entries.len());
             let entry = Entry {
                 key: "not_told",

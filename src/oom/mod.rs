@@ -8,6 +8,7 @@
 //! ```
 
 mod advice;
+mod by_frame;
 mod clues;
 mod condense;
 mod decode;
@@ -19,7 +20,9 @@ mod facts;
 mod figures;
 pub mod fixes;
 mod frames;
+mod gather;
 mod growth;
+mod harmless;
 mod judge;
 mod ledger;
 mod lines;

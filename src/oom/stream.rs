@@ -11,6 +11,7 @@ pub(super) struct Stream {
 
 impl Stream {
     /// Joins numbered lines.
+    #[cfg(test)]
     pub(super) fn of_lines<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Self {
         let mut stream = Self::default();
         for (number, line) in lines {

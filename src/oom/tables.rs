@@ -163,7 +163,7 @@ fn capacity(text: &str, lower: &str, header: &str, tables: &mut Tables) {
         for (column, value) in columns.iter().zip(&sizes) {
             match () {
                 () if column.contains("memory.total") => {
-                    tables.total = tables.total.or(Some(*value))
+                    tables.total = tables.total.or(Some(*value));
                 }
                 () if column.contains("memory.free") => tables.free = tables.free.or(Some(*value)),
                 () => {}

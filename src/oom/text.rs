@@ -82,11 +82,17 @@ fn headline(answer: &Explanation, out: &mut String) {
         Diagnosis::HostRamNotVram => {
             format!("Host memory ran out, not VRAM: {}", product(answer.software))
         }
+        _ if refused(answer) => {
+            format!("GPU memory was refused with room left: {}", product(answer.software))
+        }
         _ => format!("GPU memory ran out: {}", product(answer.software)),
     };
     let version = match (&answer.version, answer.wording) {
         (Some(version), _) => format!(" {version}"),
-        (None, Some(wording)) => format!(" ({wording}, by its wording)"),
+        (None, Some(wording)) if answer.software.starts_with("pytorch") => {
+            format!(" ({wording}, by its wording)")
+        }
+        (None, Some(wording)) => format!(" (PyTorch {wording}, by its wording)"),
         (None, None) => String::new(),
     };
     let device = answer.device.map(|device| format!(", device {device}")).unwrap_or_default();
@@ -95,6 +101,12 @@ fn headline(answer: &Explanation, out: &mut String) {
         times => format!(", {times} times"),
     };
     paragraph(out, "", "  ", &format!("{what}{version}{device}{seen}"));
+}
+
+/// There was room for it.
+fn refused(answer: &Explanation) -> bool {
+    answer.requested_bytes.zip(answer.free_bytes).is_some_and(|(asked, free)| asked < free)
+        && answer.deficit_bytes.is_none()
 }
 
 fn request(answer: &Explanation, out: &mut String) {
@@ -169,7 +181,8 @@ fn why(answer: &Explanation, out: &mut String) {
         Diagnosis::LeakOrGrowth => "memory grows",
         Diagnosis::HostRamNotVram => "the host's memory, not the GPU's",
         Diagnosis::NotOom => "not a shortage of memory",
-        Diagnosis::UnknownGpuOom => "not certain",
+        Diagnosis::UnknownGpuOom if refused(answer) => "another limit than the device's capacity",
+        Diagnosis::UnknownGpuOom => "the log does not tell",
     };
     let sure = match answer.confidence {
         Confidence::Certain => "certain",
@@ -234,6 +247,9 @@ fn fix(number: usize, advice: &Advice, out: &mut String) {
     let gap = WIDTH.saturating_sub(lead.width() + right.width()).max(2);
     let _ = writeln!(out, "{}", format!("{lead}{}{right}", " ".repeat(gap)).trim_end());
     paragraph(out, "       ", "         ", &advice.line);
+    if let Some(note) = &advice.note {
+        paragraph(out, "       # ", "       # ", note);
+    }
     if advice.cost != "none" {
         paragraph(out, "     costs: ", "            ", advice.cost);
     }

@@ -4,6 +4,7 @@
 mod clean;
 pub mod json;
 mod ledger;
+pub mod postmortem;
 mod table;
 pub mod text;
 pub mod triage;

@@ -147,7 +147,8 @@ fn by_severity(findings: &[Finding]) -> Vec<&Finding> {
 
 const INDENT: &str = "     ";
 
-fn write_finding(out: &mut String, number: usize, finding: &Finding, style: &Style) {
+/// A numbered finding with its evidence and fixes.
+pub(super) fn write_finding(out: &mut String, number: usize, finding: &Finding, style: &Style) {
     let room = style.width.saturating_sub(INDENT.len());
     let headline = wrap(&clean_for(&finding.headline, style.ascii), room);
     for (at, text) in headline.iter().enumerate() {

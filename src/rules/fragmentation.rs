@@ -107,9 +107,12 @@ fn finding(
         let bytes = (cache.fragmented - cache.private).max(cache.releasable);
         let saves = saving(holder, [cache.releasable.0, bytes.0, more.0], Provenance::Read);
         let unite = if on || wsl {
-            // Living blocks pin the holes, or the platform has none: only equal sizes help.
-            let title = (KEY.1, "make the sizes alike");
-            fix(holder, title, &[When::AlreadyExpandable], None, &|_| None)
+            // Living blocks pin the holes, or the platform has no such segments: only like sizes
+            // help.
+            let when = if on { When::AlreadyExpandable } else { When::FragmentedNoVirtualMemory };
+            // Large enough for most tensors, small enough to keep large blocks whole.
+            let value = |name: &str| (name == "split").then(|| "256".to_owned());
+            fix(holder, (KEY.1, "make the sizes alike"), &[when], None, &value)
         } else {
             fix(holder, (KEY.1, "let segments grow"), &[When::Fragmented], saves, &|_| None)
         };

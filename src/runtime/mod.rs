@@ -1,5 +1,6 @@
 //! Threads, the event loop, the terminal, signals and clocks: the only part that waits.
 
+pub mod child;
 pub mod clock;
 pub mod explain;
 pub mod gather;
@@ -11,6 +12,15 @@ pub mod looper;
 pub mod options;
 pub mod player;
 pub mod probing;
+pub mod run_host;
+pub mod run_job;
+pub mod run_monitor;
+pub mod run_pass;
+pub mod run_seen;
+pub mod run_start;
+pub mod run_terminal;
+pub mod run_tree;
+pub mod run_watch;
 pub mod sampler;
 pub mod screen;
 pub mod signals;

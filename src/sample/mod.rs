@@ -11,6 +11,7 @@ mod kill;
 mod proc;
 mod reading;
 mod redact;
+mod server;
 pub mod text;
 
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,7 @@ pub use proc::{
 };
 pub use reading::{Reading, Why};
 pub use redact::redact;
+pub use server::{ServedDevice, ServedModel, ServerSample, ServerSoftware};
 
 /// One arrival. GPU facts and host facts come from different threads and never wait for each
 /// other; the view joins them and shows the age of each.

@@ -2,6 +2,7 @@
 //! it by what has changed.
 
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 
 use super::paint::Canvas;
 use crate::history::ChartPoint;
@@ -14,8 +15,8 @@ const DOTS: [[u32; 4]; 2] = [[0x40, 0x04, 0x02, 0x01], [0x80, 0x20, 0x10, 0x08]]
 pub fn blocks(
     canvas: &mut Canvas<'_>,
     at: (u16, u16),
-    points: &[Option<ChartPoint>],
-    whole: Bytes,
+    (points, whole): (&[Option<ChartPoint>], Bytes),
+    style: Style,
 ) {
     let (theme, glyphs) = (canvas.look.theme, canvas.look.glyphs);
     let steps = glyphs.levels.len() - 1;
@@ -27,7 +28,7 @@ pub fn blocks(
                 let level = scaled(point.used, whole, steps);
                 // Something is held: it can be seen, however little it is.
                 let level = if point.used > Bytes::ZERO { level.max(1) } else { level };
-                canvas.cell(x, at.1, glyphs.levels[level], theme.chart);
+                canvas.cell(x, at.1, glyphs.levels[level], style);
             }
         }
     }
@@ -36,7 +37,11 @@ pub fn blocks(
 /// Draws an area of braille: two points a column, four dots a row, scaled to `whole`. What is
 /// allocated is solid, what is held is a line above it: the space between is cached. Without
 /// braille: the higher of the two points, in rows of blocks.
-pub fn area(canvas: &mut Canvas<'_>, points: &[Option<ChartPoint>], whole: Bytes) {
+pub fn area(
+    canvas: &mut Canvas<'_>,
+    (points, whole): (&[Option<ChartPoint>], Bytes),
+    style: Style,
+) {
     let (columns, rows) = (canvas.width(), canvas.height());
     let steps = usize::from(rows) * 4;
     let mut before = None;
@@ -56,9 +61,9 @@ pub fn area(canvas: &mut Canvas<'_>, points: &[Option<ChartPoint>], whole: Bytes
         });
         for row in 0..rows {
             if canvas.look.glyphs.braille {
-                braille_cell(canvas, (column, row), stretches);
+                braille_cell(canvas, (column, row), stretches, style);
             } else {
-                block_cell(canvas, (column, row), pair, whole);
+                block_cell(canvas, (column, row), (pair, whole), style);
             }
         }
     }
@@ -88,7 +93,7 @@ impl Stretch {
     }
 }
 
-fn braille_cell(canvas: &mut Canvas<'_>, at: (u16, u16), pair: [Option<Stretch>; 2]) {
+fn braille_cell(canvas: &mut Canvas<'_>, at: (u16, u16), pair: [Option<Stretch>; 2], style: Style) {
     let below = usize::from(canvas.height() - 1 - at.1) * 4;
     let (mut dots, mut solid) = (0_u32, false);
     for (side, stretch) in pair.iter().enumerate() {
@@ -101,8 +106,7 @@ fn braille_cell(canvas: &mut Canvas<'_>, at: (u16, u16), pair: [Option<Stretch>;
         solid |= below < stretch.solid;
     }
     if let Some(c) = char::from_u32(0x2800 + dots).filter(|_| dots != 0) {
-        let theme = canvas.look.theme;
-        let style = if solid { theme.chart } else { theme.text };
+        let style = if solid { style } else { canvas.look.theme.text };
         canvas.cell(at.0, at.1, c.encode_utf8(&mut [0; 4]), style);
     }
 }
@@ -110,8 +114,8 @@ fn braille_cell(canvas: &mut Canvas<'_>, at: (u16, u16), pair: [Option<Stretch>;
 fn block_cell(
     canvas: &mut Canvas<'_>,
     (column, row): (u16, u16),
-    pair: [Option<ChartPoint>; 2],
-    whole: Bytes,
+    (pair, whole): ([Option<ChartPoint>; 2], Bytes),
+    style: Style,
 ) {
     let (theme, glyphs) = (canvas.look.theme, canvas.look.glyphs);
     let rows = usize::from(canvas.height());
@@ -123,7 +127,7 @@ fn block_cell(
     let used = highest(|point| point.used);
     let allocated = highest(|point| point.allocated.unwrap_or(point.used));
     if below < allocated {
-        canvas.cell(column, row, glyphs.holders[0], theme.chart);
+        canvas.cell(column, row, glyphs.holders[0], style);
     } else if below < used {
         canvas.cell(column, row, glyphs.cached, theme.dim);
     }

@@ -55,6 +55,8 @@ impl<'a> Canvas<'a> {
             return x;
         }
         let (at, row) = (self.area.x + x, self.area.y + y);
+        // Nothing of what lay there before shows through.
+        let style = Style::reset().patch(style);
         let after = self.buffer.set_stringn(at, row, text, usize::from(end - x), style).0;
         after - self.area.x
     }
@@ -91,7 +93,7 @@ impl<'a> Canvas<'a> {
             && y < self.area.height
             && let Some(cell) = self.buffer.cell_mut((self.area.x + x, self.area.y + y))
         {
-            cell.set_symbol(glyph).set_style(style);
+            cell.set_symbol(glyph).set_style(Style::reset().patch(style));
         }
     }
 

@@ -50,7 +50,10 @@ impl Theme {
             dim: plain.add_modifier(Modifier::DIM),
             strong: plain.add_modifier(Modifier::BOLD),
             accent: plain.fg(Color::Cyan).add_modifier(Modifier::BOLD),
-            selected: plain.fg(Color::Cyan).add_modifier(Modifier::BOLD),
+            selected: plain
+                .fg(Color::Cyan)
+                .add_modifier(Modifier::BOLD)
+                .remove_modifier(Modifier::DIM),
             good: plain.fg(Color::Green),
             warn: plain.fg(Color::Yellow),
             bad: plain.fg(Color::Red).add_modifier(Modifier::BOLD),
@@ -73,7 +76,7 @@ impl Theme {
             dim: plain.add_modifier(Modifier::DIM),
             strong: bold,
             accent: bold,
-            selected: plain.add_modifier(Modifier::REVERSED),
+            selected: plain.add_modifier(Modifier::REVERSED).remove_modifier(Modifier::DIM),
             good: plain,
             warn: bold,
             bad: bold,

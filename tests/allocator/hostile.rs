@@ -23,7 +23,7 @@ impl Memory for Chaos {
     fn read(&self, at: u64, into: &mut [u8]) -> Result<usize, Fault> {
         for (n, byte) in into.iter_mut().enumerate() {
             let address = at + n as u64;
-            let hash = (address / 8 ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let hash = ((address / 8) ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let word = self.words[(hash >> 40) as usize % self.words.len()];
             // Some words point back to themselves or their neighbours: cycles.
             let word = if word == u64::MAX { (address & !7).wrapping_sub(8) } else { word };

@@ -1,6 +1,8 @@
 //! Living processes that look like PyTorch, read by the same code as real ones.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Once;
@@ -12,11 +14,11 @@ use vramlens::ids::{Pid, ProcId, Stamp};
 use vramlens::sample::{AllocatorBackend, AllocatorBasis, AllocatorSample, Reading, Why};
 use vramlens::units::Bytes;
 
-use crate::layouts::compare;
+use crate::layouts::{PATIENT, compare};
 use crate::standin::shape::GENERATIONS;
 use crate::standin::world::Truth;
 
-/// Where cargo puts examples; builds the two that are needed.
+/// Where cargo puts examples; builds those that are needed.
 fn examples() -> PathBuf {
     static BUILD: Once = Once::new();
     let exe = std::env::current_exe().unwrap();
@@ -24,6 +26,7 @@ fn examples() -> PathBuf {
     BUILD.call_once(|| {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "--quiet", "--example", "fake_torch", "--example", "torch_host"]);
+        cargo.args(["--example", "alloc_read"]);
         if profile.ends_with("release") {
             cargo.arg("--release");
         }
@@ -90,7 +93,7 @@ impl Drop for Host {
 }
 
 const BLOCKS: Ask = Ask { blocks: true, ..QUICK };
-const QUICK: Ask = Ask { blocks: false, vram: None, limits: vramlens::allocator::Limits::DEFAULT };
+const QUICK: Ask = Ask { blocks: false, vram: None, limits: PATIENT };
 
 fn at(boot_ms: u64) -> Stamp {
     Stamp { boot_ms, wall_ms: boot_ms }
@@ -271,12 +274,35 @@ fn a_reused_number_is_another_process() {
 }
 
 #[test]
-fn a_spent_budget_is_said_and_not_remembered() {
+fn a_spent_budget_is_said_and_the_last_sample_kept() {
     let mut host = Host::start("2.10", true);
     let (mut reader, id) = (Reader::default(), host.id());
+    let poor = Ask { limits: vramlens::allocator::Limits { bytes: 40, ..PATIENT }, ..BLOCKS };
     let truth = host.truth("step 100");
-    check(&reader.read(id, at(1), &BLOCKS), &truth, at(1));
-    let poor = Ask { limits: vramlens::allocator::Limits { bytes: 40, ..BLOCKS.limits }, ..BLOCKS };
-    assert_eq!(reader.read(id, at(2), &poor), Reading::Absent(Why::TimedOut));
-    check(&reader.read(id, at(3), &BLOCKS), &truth, at(3));
+    assert_eq!(reader.read(id, at(0), &poor), Reading::Absent(Why::TimedOut));
+    check(&reader.read(id, at(1_000), &BLOCKS), &truth, at(1_000));
+    // Old figures come with their age.
+    check(&reader.read(id, at(2_000), &poor), &truth, at(1_000));
+    check(&reader.read(id, at(3_000), &BLOCKS), &truth, at(3_000));
+}
+
+#[test]
+fn another_user_may_not_read() {
+    const NOBODY: u32 = 65_534;
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let mut host = Host::start("2.11", true);
+    host.truth("step 50");
+    let folder = host.directory.path();
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = folder.join("alloc_read");
+    std::fs::copy(examples().join("alloc_read"), &program).unwrap();
+    let run = |uid: u32| {
+        let mut command = Command::new(&program);
+        let output = command.arg(host.child.id().to_string()).uid(uid).gid(uid).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(run(0).contains("\"basis\":\"blocks\""));
+    assert!(run(NOBODY).contains("\"absent\":\"no_permission\""));
 }

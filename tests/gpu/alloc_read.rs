@@ -2,6 +2,8 @@
 //! `alloc_read PID [TIMES [PAUSE_MS [quick]]]`. With the word `ask` instead of a number it reads
 //! once for every line on standard input.
 
+#![allow(clippy::print_stdout)]
+
 use std::io::BufRead;
 use std::time::{Duration, Instant};
 

@@ -11,6 +11,7 @@
 //! listen         listens on a TCP port            nobody          becomes user 65534
 //! write FILE     writes to disk without end       look PID        a probe's look at a process
 //! kill PID START SIGNAL                           carries out an order
+//! crowd N        has N children, which end with it
 //! ```
 #![allow(unsafe_code, reason = "fork, and threads that outlive the first one")]
 
@@ -52,7 +53,11 @@ fn main() {
             "nobody" => nix::unistd::setuid(65534.into()).expect("setuid"),
             "kill" => return kill(&next(), &next(), &next()),
             "look" => return look(&next()),
-            other => panic!("{other}?"),
+            "crowd" => crowd(&next()),
+            other => {
+                let _ = writeln!(std::io::stderr(), "{other}?");
+                std::process::exit(2);
+            }
         }
     }
     say("ready");
@@ -107,6 +112,16 @@ fn split() {
     }
 }
 
+fn crowd(count: &str) {
+    for _ in 0..count.parse().expect("a number") {
+        // SAFETY: the process has one thread, so the child may do anything.
+        if unsafe { fork() }.expect("fork").is_child() {
+            nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).expect("pdeathsig");
+            wait();
+        }
+    }
+}
+
 fn leader_exits() {
     std::thread::spawn(|| {
         let zombie =
@@ -116,7 +131,7 @@ fn leader_exits() {
         }
         say("ready");
         loop {
-            std::thread::sleep(Duration::from_secs(60));
+            std::thread::sleep(Duration::from_mins(1));
         }
     });
     // SAFETY: ends this thread only; what it owns lives on, since nothing is unwound.
@@ -131,7 +146,7 @@ fn write_for_ever(path: String) {
     std::thread::spawn(move || {
         let mut file = File::create(path).expect("create");
         loop {
-            let _ = file.write_all(&[7; 65_536]);
+            let _ = file.write_all(&[7; 4096]);
             let _ = file.sync_data();
             let _ = file.set_len(0);
             std::thread::sleep(Duration::from_millis(10));
@@ -169,5 +184,7 @@ fn look(pid: &str) {
     let sample = tick.procs.iter().find(|sample| sample.id.pid == pid);
     let devices = sample.map(|sample| &sample.devices);
     let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "unreadable {} devices {devices:?}", tick.scan.unreadable);
+    let first = &tick.host.host_pid_namespace;
+    let unreadable = tick.scan.unreadable;
+    let _ = writeln!(out, "first namespace {first:?} unreadable {unreadable} devices {devices:?}");
 }

@@ -6,6 +6,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
 use vramlens::analyze::View;
+use vramlens::fields::FieldId;
 use vramlens::rules::Finding;
 use vramlens::sample::text::width;
 use vramlens::ui::theme::Look;
@@ -132,4 +133,28 @@ fn look() {
     let cells = places.map(|(x, y)| (x, y, &buffer[(x, y)]));
     ratatui::backend::Backend::draw(&mut backend, cells).unwrap();
     print!("\x1b[2J{}\x1b[{};1H", String::from_utf8_lossy(&out), area.height + 1);
+}
+
+/// `cargo test --release --test screens -- --ignored --nocapture how_long` prints what a frame
+/// costs with 8 GPUs of 64 processes each.
+#[test]
+#[ignore = "prints a measurement"]
+fn how_long_a_frame_takes() {
+    let view = scenes::many(8, 64);
+    for (size, sort) in [
+        ((80, 24), FieldId::Vram),
+        ((160, 50), FieldId::Vram),
+        ((160, 50), FieldId::Command),
+        ((300, 100), FieldId::Vram),
+    ] {
+        let mut app = app(&COLOUR);
+        app.sort.by = sort;
+        let rounds = 300;
+        let start = std::time::Instant::now();
+        for _ in 0..rounds {
+            std::hint::black_box(screen(&app, &view, &findings(), size));
+        }
+        let each = start.elapsed() / rounds;
+        println!("{size:?} by {sort:?}: {each:?}, {} holders", view.holders.len());
+    }
 }

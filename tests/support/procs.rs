@@ -1,5 +1,6 @@
 //! A tree of files that looks like `/proc` to a probe, and real processes for it to look at.
 #![allow(dead_code, reason = "each test crate uses another part of it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's support fails with the test")]
 
 use std::fmt::Write as _;
 use std::fs;

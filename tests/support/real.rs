@@ -1,5 +1,6 @@
 //! Real processes: the helper `holder`, started, watched and surely ended.
 #![allow(dead_code, reason = "each test crate uses another part of it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's support fails with the test")]
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -7,12 +8,12 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Once;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 use vramlens::host::{DeviceRole, Options, Root, StandIn, identify};
 use vramlens::ids::{Pid, ProcId, Stamp};
 
 /// Long enough for any machine; nothing waits for it to pass.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Waits until `condition` holds.
 pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
@@ -35,23 +36,23 @@ pub fn now() -> Stamp {
 }
 
 /// A file that stands in for a device.
-pub struct Device(NamedTempFile);
+pub struct Device(TempPath);
 
 impl Device {
     pub fn new() -> Self {
-        let file = NamedTempFile::new().unwrap();
-        let mut permissions = file.as_file().metadata().unwrap().permissions();
-        std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o666);
-        std::fs::set_permissions(file.path(), permissions).unwrap();
-        Self(file)
+        // Closed again: the test itself must not be a holder.
+        let path = NamedTempFile::new().unwrap().into_temp_path();
+        let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        std::fs::set_permissions(&path, everybody).unwrap();
+        Self(path)
     }
 
     pub fn path(&self) -> &str {
-        self.0.path().to_str().unwrap()
+        self.0.to_str().unwrap()
     }
 
     pub fn stand_ins(&self) -> Vec<StandIn> {
-        vec![StandIn { path: self.0.path().to_owned(), role: DeviceRole::Uvm }]
+        vec![StandIn { path: self.0.to_path_buf(), role: DeviceRole::Uvm }]
     }
 
     pub fn options(&self) -> Options {

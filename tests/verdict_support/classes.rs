@@ -2,7 +2,7 @@
 
 use vramlens::analyze::Class;
 use vramlens::ids::Pid;
-use vramlens::sample::{NvidiaFds, ProcState, Reading};
+use vramlens::sample::{NvidiaFds, ProcState, Reading, Why};
 use vramlens::units::Percent;
 
 use super::table::{
@@ -136,6 +136,38 @@ pub fn strays() -> Vec<Case> {
         Case::class("a notebook kernel without its server", Class::Orphan, "jupyter_gone", |_| {
             world(vec![super::env(orphan(), &[("JPY_PARENT_PID", "777")])])
         })
+        .zombie(),
+        Case::class(
+            "an engine whose launcher is outside of the namespace",
+            Class::Orphan,
+            "launcher_unseen",
+            |_| world(vec![with(engine(), |p| p.parent = Pid(0))]),
+        )
+        .for_seconds(4),
+        Case::class(
+            "an engine below somebody who could not be named",
+            Class::Orphan,
+            "launcher_unseen",
+            |_| {
+                let above = with(process(460, "gunicorn"), |p| {
+                    p.cmdline = Reading::Absent(Why::TimedOut);
+                });
+                world(vec![above, with(engine(), |p| p.parent = Pid(460))])
+            },
+        )
+        .for_seconds(4),
+        Case::class(
+            "a process in the cgroup of another Slurm job",
+            Class::Orphan,
+            "slurm_escaped",
+            |_| {
+                world(vec![with(orphan(), |p| {
+                    p.slurm_job = Some("42".to_owned());
+                    p.cgroup =
+                        Reading::Value("/system.slice/slurmstepd.scope/job_421/step_0".into());
+                })])
+            },
+        )
         .zombie(),
         Case::class("a process that escaped its Slurm job", Class::Orphan, "slurm_escaped", |_| {
             world(vec![with(orphan(), |p| p.slurm_job = Some("4242".to_owned()))])

@@ -308,6 +308,31 @@ pub fn exceptions() -> Vec<Case> {
             world(vec![with(survivor(), |p| p.listens = vec![6006])])
         })
         .of(600),
+        Case::class("a survivor of a job under nohup", Class::Survivor, "survivor", |_| {
+            world(vec![with(survivor(), |p| {
+                p.signals = Some(Signals { ignored: 1, ..Signals::default() });
+            })])
+        })
+        .of(600)
+        .zombie(),
+        Case::class(
+            "a survivor that leads its own session",
+            Class::Survivor,
+            "detached",
+            |second| {
+                let child = with(survivor(), |p| {
+                    p.group = Pid(600);
+                    p.session = Pid(600);
+                    p.parent = Pid(500);
+                });
+                if second < 5 {
+                    world(vec![shell(), job(), child])
+                } else {
+                    world(vec![shell(), with(child, |p| p.parent = Pid(1))])
+                }
+            },
+        )
+        .of(600),
         Case::class("a survivor in a service", Class::Survivor, "systemd_service", |_| {
             world(vec![with(survivor(), |p| {
                 p.cgroup = Reading::Value("/system.slice/train.service".to_owned());
@@ -318,6 +343,12 @@ pub fn exceptions() -> Vec<Case> {
             world(vec![with(survivor(), |p| p.cpu = Reading::Value(Percent(60.0)))])
         })
         .of(600),
+    ]
+}
+
+/// Processes beside the one that is judged, which need no row of their own.
+pub fn folded() -> Vec<Case> {
+    vec![
         Case::class(
             "a helper of a living listed parent is not shown",
             Class::Idle,

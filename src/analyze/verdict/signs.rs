@@ -156,10 +156,15 @@ pub fn launcher_lives(scene: &Scene<'_>, process: &ProcSample, kind: &WorkerKind
     if ancestors.iter().any(|a| (kind.launches)(a) && !(kind.is)(a)) {
         return Some(true);
     }
-    let top = ancestors
-        .last()
-        .map_or(process.parent, |top| if top.id.pid == Pid(1) { Pid(1) } else { top.parent });
-    (top.0 <= 1).then_some(false)
+    // Whoever could not be named may be the launcher, and so may whoever is outside of this
+    // namespace.
+    let unnamed = ancestors.iter().any(|a| a.cmdline.value().is_none() && !names::adopts(a));
+    let top = match ancestors.last() {
+        Some(top) if top.id.pid == Pid(1) => Pid(1),
+        Some(top) => top.parent,
+        None => process.parent,
+    };
+    (top == Pid(1) && !unnamed).then_some(false)
 }
 
 /// The notebook server that a kernel's environment names; not across PID namespaces.
@@ -171,7 +176,9 @@ pub fn jupyter_server(process: &ProcSample) -> Option<Pid> {
 /// Whether a process is inside of the Slurm step that it was started by.
 pub fn in_slurm_step(scene: &Scene<'_>, process: &ProcSample) -> bool {
     let in_path = |job: &String| {
-        process.cgroup.value().is_some_and(|path| path.contains(&format!("job_{job}")))
+        process.cgroup.value().is_some_and(|path| {
+            path.split('/').any(|part| part.strip_prefix("job_") == Some(job.as_str()))
+        })
     };
     process.slurm_job.as_ref().is_some_and(in_path)
         || scene.ancestors(process).iter().any(|a| a.comm.starts_with("slurmstepd"))

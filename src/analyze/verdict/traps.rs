@@ -132,13 +132,14 @@ fn user_service(_: &Case<'_>, process: &ProcSample) -> Held {
     }
 }
 
-/// SIGHUP ignored is what `nohup` leaves behind; workers inherit it, so it proves nothing of them.
-fn detached(_: &Case<'_>, process: &ProcSample) -> Held {
+/// SIGHUP ignored is what `nohup` leaves behind; workers and other forks inherit it, so it proves
+/// nothing of them.
+fn detached(case: &Case<'_>, process: &ProcSample) -> Held {
     let leads = process.id.pid == process.group || process.id.pid == process.session;
     if leads && process.tty == 0 {
         return Held::Yes("leads its own group without a terminal: detached on purpose".to_owned());
     }
-    if names::worker(process).is_some() {
+    if names::worker(process).is_some() || !case.keeps.is_empty() {
         return Held::No;
     }
     match process.signals {

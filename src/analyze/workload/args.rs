@@ -74,7 +74,8 @@ impl<'a> Command<'a> {
     /// The script behind a launcher such as `torchrun`.
     fn wrapped(&self) -> Option<&'a str> {
         let wrapper = WRAPPERS.contains(&self.program);
-        let script = |word: &&String| word.ends_with(".py");
+        let script =
+            |word: &&String| base(word).rsplit_once('.').is_some_and(|(_, end)| end == "py");
         if wrapper { self.words.iter().find(script).map(String::as_str) } else { None }
     }
 
@@ -104,8 +105,8 @@ impl<'a> Command<'a> {
             };
             // Python programs take --max_len and --max-len for the same.
             let same =
-                |flag: &&str| *flag == name || flag.replace('-', "_") == name.replace('-', "_");
-            if !name.starts_with('-') || !flags.iter().any(|flag| same(&flag)) {
+                |flag: &str| flag == name || flag.replace('-', "_") == name.replace('-', "_");
+            if !name.starts_with('-') || !flags.iter().any(|flag| same(flag)) {
                 continue;
             }
             let next = self.words.get(at + 1).map(String::as_str);
@@ -122,11 +123,7 @@ impl<'a> Command<'a> {
 
     /// The first plain word after one of these words; nothing where a flag comes first.
     pub fn word_after(&self, marks: &[&str]) -> Option<(String, String)> {
-        let at = self.words.iter().position(|w| marks.contains(&w.as_str()));
-        let at = match at {
-            Some(at) => at,
-            None => return None,
-        };
+        let at = self.words.iter().position(|w| marks.contains(&w.as_str()))?;
         let word = self.words.get(at + 1).filter(|w| !is_flag(w))?;
         Some((self.words.get(at)?.clone(), word.clone()))
     }

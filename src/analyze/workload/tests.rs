@@ -154,6 +154,19 @@ fn settings_of_llama_cpp() {
 }
 
 #[test]
+fn a_running_server_tells_what_cuda_takes() {
+    let (_, shape, weights) = crate::model::template::of_size("8B").unwrap();
+    let found = known("llama-server -m a.gguf -c 8192 -np 1");
+    let buffers = place(&shape, &weights, &found.llama_settings().unwrap()).on_gpus();
+    let listed = Bytes(buffers + (300 << 20));
+    let cuda = calibrate(&found, &shape, &weights, listed).unwrap();
+    assert_eq!((cuda.bytes, cuda.measured), (300 << 20, true));
+    assert_eq!(calibrate(&found, &shape, &weights, Bytes(buffers / 2)), None);
+    let unknown = known("llama-server -m a.gguf");
+    assert_eq!(calibrate(&unknown, &shape, &weights, listed), None);
+}
+
+#[test]
 fn the_environment_and_the_parent_speak_too() {
     let p = with_variable(process(&["llama-server", "-m", "a.gguf"]), "LLAMA_ARG_CTX_SIZE", "4096");
     let found = recognise(&p, &[]);

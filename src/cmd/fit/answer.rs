@@ -1,5 +1,7 @@
 //! The answer as data: what JSON shows, and what the text is made of.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::{FitGpu, FitOptions};
@@ -33,6 +35,9 @@ pub struct Answer {
     /// What every device holds with everything on the first GPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
+    /// llama.cpp's compute buffer on the first GPU by builds, in bytes.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub compute_by_era: BTreeMap<&'static str, u64>,
     /// Remarks on the lines.
     pub remarks: Vec<String>,
     /// Where it fits.
@@ -107,7 +112,7 @@ pub struct Verdict {
     pub best: Option<Best>,
     /// The longest context with everything on the GPU.
     pub longest_context: Option<u64>,
-    /// The same with a q8_0 cache.
+    /// The same with a `q8_0` cache.
     pub longest_context_q8_0: Option<u64>,
 }
 
@@ -168,6 +173,9 @@ pub struct SectionRow {
     pub fits: Option<bool>,
     /// What it consists of.
     pub note: String,
+    /// The same as figures, in bytes by stable keys.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<(&'static str, u64)>,
 }
 
 /// What a step changes.
@@ -278,9 +286,10 @@ pub(super) fn fits_now(verdicts: &[Verdict]) -> Option<bool> {
 /// The model in a few figures.
 pub(super) fn about(model: &Model, shape: String) -> About {
     let pipeline = model.pipeline.as_ref();
-    let pipeline = pipeline.map(|p| p.text_bytes + p.denoiser_bytes + p.vae_bytes);
+    let pipeline =
+        pipeline.map(|p| p.text_bytes.saturating_add(p.denoiser_bytes).saturating_add(p.vae_bytes));
     let bytes = pipeline.unwrap_or_else(|| model.weights.file_bytes());
-    let parameters = model.weights.elements();
+    let parameters = model.unpacked().elements();
     let bits = u128::from(bytes) * 800;
     let centibits = bits.checked_div(u128::from(parameters)).unwrap_or(0) as u64;
     About {

@@ -1,12 +1,16 @@
 //! The answer for llama.cpp: GGUF files, and sizes.
 
+mod lines;
+
+use std::collections::BTreeMap;
+
 use anyhow::{Context as _, bail};
 
 use super::answer::{
-    About, Answer, Cell, Fits, Row, Step, Table, Verdict, about, fits, fits_now, label, moments,
+    About, Answer, Cell, Fits, Row, Table, Verdict, about, fits, fits_now, label, moments,
     overhead, reference, spare,
 };
-use super::show::{grouped, parameters, shell_word, size};
+use super::show::{grouped, parameters, size};
 use super::{FitGpu, FitOptions};
 use crate::model::best::Question;
 use crate::model::compute::Era;
@@ -16,7 +20,6 @@ use crate::model::need::{Need, llama as lines_of};
 use crate::model::overhead::Overhead;
 use crate::model::plan::{Placement, Settings, place};
 use crate::model::quant::{GGUF_QUANTS, Quant, named};
-use crate::model::savings::Running;
 use crate::model::shape::Shape;
 use crate::model::weights::Weights;
 use crate::model::{Kind, Model};
@@ -65,6 +68,7 @@ pub(super) fn answer(
         need_bytes: case.need.bytes(),
         margin_bytes: margin,
         context: Some(case.settings.cache.context),
+        compute_by_era: case.compute_by_era(),
         remarks: case.remarks(),
         table: Some(case.table(given)),
         sections: Vec::new(),
@@ -111,6 +115,9 @@ fn settings(model: &Model, options: &FitOptions) -> anyhow::Result<Settings> {
         bail!("a quantised cache of values needs flash attention: leave it on, or cache f16");
     }
     s.cache.full_window = options.swa_full;
+    s.cache.unified = !options.kv_per_slot;
+    s.cache.state_copies = options.draft.unwrap_or(0).min(64);
+    s.draft = s.cache.state_copies > 0;
     s.compute.era = options.era.unwrap_or(Era::Limited);
     s.compute.flash = !options.no_flash_attention;
     s.compute.op_offload = !options.no_op_offload;
@@ -129,6 +136,10 @@ fn settings(model: &Model, options: &FitOptions) -> anyhow::Result<Settings> {
     Ok(s)
 }
 
+fn split(settings: &Settings, shares: &[u64]) -> Settings {
+    Settings { split: shares.to_vec(), ..settings.clone() }
+}
+
 impl Case<'_> {
     fn shape(&self) -> &Shape {
         &self.model.shape
@@ -144,7 +155,10 @@ impl Case<'_> {
         let heads = shape.layers.iter().map(|l| l.kv_heads).max().unwrap_or(0);
         match (shape.mla, shape.causal) {
             (Some(mla), _) => parts.push(format!("latent {} + {}", mla.kv_rank, mla.rope)),
-            (None, true) => parts.push(format!("{heads} KV heads × {}", shape.head_k)),
+            (None, true) => {
+                let word = if heads == 1 { "head" } else { "heads" };
+                parts.push(format!("{heads} KV {word} × {}", shape.head_k));
+            }
             (None, false) => parts.push("no cache".to_owned()),
         }
         if shape.window > 0 {
@@ -201,7 +215,7 @@ impl Case<'_> {
         if !self.shape().known {
             remarks.push("this architecture is not known here: common rules, scratch ±15 %".into());
         }
-        if self.shape().nextn > 0 {
+        if self.shape().nextn > 0 && !self.settings.draft {
             remarks
                 .push("its layers for guessing ahead are not counted: not loaded as a rule".into());
         }
@@ -210,6 +224,16 @@ impl Case<'_> {
             remarks.push(format!("it was trained for {} tokens only", grouped(trained)));
         }
         remarks
+    }
+
+    fn compute_by_era(&self) -> BTreeMap<&'static str, u64> {
+        let of = |era| {
+            let mut settings = self.settings.clone();
+            settings.compute.era = era;
+            let placed = place(self.shape(), &self.model.weights, &settings);
+            placed.gpus.first().map_or(0, |gpu| gpu.compute.bytes())
+        };
+        Era::TABLE.iter().map(|row| (row.1, of(row.0))).collect()
     }
 
     fn budget(&self, free: Bytes, cuda: &Overhead) -> u64 {
@@ -251,20 +275,16 @@ impl Case<'_> {
             cuda_bytes = cuda_bytes.saturating_add(cuda.bytes);
             budgets.push(self.budget(now, &cuda));
         }
-        let placed = self.split(&self.settings, &budgets);
+        let placed = split(&self.settings, &budgets);
         let need = place(self.shape(), &self.model.weights, &placed).on_gpus();
         let mut verdict = self.verdict(&budgets, &budgets, free, need.saturating_add(cuda_bytes));
         verdict.gpu = format!("all {} GPUs", self.cards.len());
-        verdict.name = "split by free memory".to_owned();
+        "together".clone_into(&mut verdict.name);
         Some(verdict)
     }
 
-    fn split(&self, settings: &Settings, shares: &[u64]) -> Settings {
-        Settings { split: shares.to_vec(), ..settings.clone() }
-    }
-
     fn verdict(&self, budgets: &[u64], shares: &[u64], free: Bytes, need: u64) -> Verdict {
-        let settings = self.split(&self.settings, shares);
+        let settings = split(&self.settings, shares);
         let question = self.question(&self.model.weights, budgets);
         let all = Settings { gpu_layers: self.all_layers(), cpu_experts: 0, ..settings.clone() };
         let mut eight = all.clone();
@@ -334,143 +354,6 @@ impl Case<'_> {
             self.question(weights, &budgets).context(&all)
         });
         Row { quant: name.to_owned(), this_file, weights_bytes, cells, longest_context: longest }
-    }
-
-    fn steps(&self) -> Vec<Step> {
-        let running =
-            Running { shape: self.shape(), weights: &self.model.weights, settings: &self.settings };
-        let s = &self.settings;
-        let layers = s.gpu_layers.min(self.all_layers());
-        let mut steps = Vec::new();
-        let mut step = |title: String, frees: u64, flag: String| {
-            steps.push(Step { title, frees_bytes: frees, flag, then_fits: false });
-        };
-        if s.compute.flash && !s.cache.keys.is_quantised() {
-            for (kind, name) in [(CacheType::Q8_0, "q8_0"), (CacheType::Q4_0, "q4_0")] {
-                let freed = running.cache_type(kind).bytes;
-                step(format!("{name} cache"), freed, format!("-ctk {name} -ctv {name}"));
-            }
-        }
-        let half = s.cache.context / 2;
-        step("half the context".into(), running.half_context().bytes, format!("-c {half}"));
-        if s.cache.slots > 1 {
-            step("one slot".into(), running.slots(1).bytes, "-np 1".into());
-        }
-        if s.cache.ubatch > 128 {
-            let half = s.cache.ubatch / 2;
-            step(
-                "half the micro-batch".into(),
-                running.micro_batch(half).bytes,
-                format!("-ub {half}"),
-            );
-        }
-        if self.model.weights.has_experts() {
-            for n in [1, self.all_layers() / 4] {
-                let title = format!(
-                    "experts of {n} {} to the CPU",
-                    if n == 1 { "layer" } else { "layers" }
-                );
-                let flag = format!("--n-cpu-moe {}", s.cpu_experts.saturating_add(n));
-                step(title, running.experts_to_cpu(n).bytes, flag);
-            }
-        } else if layers > 4 {
-            for n in [1, 4] {
-                let title =
-                    format!("{n} {} fewer on the GPU", if n == 1 { "layer" } else { "layers" });
-                step(title, running.fewer_layers(n).bytes, format!("-ngl {}", layers - n));
-            }
-        }
-        for name in ["Q4_K_M", "Q3_K_M"] {
-            if let Some(quant) = named(name).filter(|_| self.model.quant.as_deref() != Some(name)) {
-                let freed = running.quantised(&quant).bytes;
-                step(format!("weights in {name}"), freed, format!("a {name} file"));
-            }
-        }
-        steps.retain(|step| step.frees_bytes >= 1 << 20);
-        steps.sort_by_key(|step| std::cmp::Reverse(step.frees_bytes));
-        self.mark(&mut steps);
-        steps
-    }
-
-    /// Marks the steps that would be enough, where it does not fit now.
-    fn mark(&self, steps: &mut [Step]) {
-        let Some((gpu, free)) = reference(self.cards).and_then(|g| Some((g, g.free.get()?))) else {
-            return;
-        };
-        let cuda = overhead(self.options, Some(gpu));
-        let need = self.placement.on_gpus().saturating_add(cuda.bytes);
-        if fits(need, self.margin, free) == Fits::Yes {
-            return;
-        }
-        for step in steps {
-            let less = need.saturating_sub(step.frees_bytes);
-            step.then_fits = fits(less, self.margin, free) == Fits::Yes;
-        }
-    }
-
-    fn lines(&self, verdicts: &[Verdict]) -> Vec<String> {
-        let mut now = verdicts.iter().filter(|v| v.when == "now");
-        let asked = (self.settings.gpu_layers, self.settings.cpu_experts);
-        let context = self.settings.cache.context;
-        let main = reference(self.cards).map(label);
-        if let Some(fitting) = now.clone().find(|v| v.fits == Fits::Yes) {
-            let chosen = now.find(|v| v.fits == Fits::Yes && Some(&v.gpu) == main.as_ref());
-            let line = self.line(asked.0, asked.1, None);
-            return vec![self.on(chosen.unwrap_or(fitting), line)];
-        }
-        // Together, or the one with the most room.
-        let last = verdicts.last().filter(|v| v.gpu.starts_with("all "));
-        let first = last.or_else(|| now.find(|v| Some(&v.gpu) == main.as_ref()));
-        let Some(first) = first else { return vec![self.line(asked.0, asked.1, None)] };
-        let mut lines = Vec::new();
-        let shorter = first.longest_context.filter(|n| *n >= 2048 && *n < context);
-        if let Some(best) = first.best {
-            lines.push(self.line(best.gpu_layers, best.cpu_experts, None));
-        }
-        if let Some(shorter) = shorter {
-            lines.push(self.line(self.all_layers(), 0, Some(shorter)));
-        }
-        lines
-    }
-
-    /// Names the GPU where it is not the only one.
-    fn on(&self, verdict: &Verdict, line: String) -> String {
-        let gpu = self.cards.iter().find(|gpu| label(gpu) == verdict.gpu);
-        match gpu.and_then(|gpu| gpu.index).filter(|_| self.cards.len() > 1) {
-            Some(n) => format!("CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={n} {line}"),
-            None => line,
-        }
-    }
-
-    fn line(&self, gpu_layers: u64, cpu_experts: u64, context: Option<u64>) -> String {
-        let s = &self.settings;
-        let path = self.model.path.as_ref().map(|p| p.to_string_lossy().into_owned());
-        let usual = format!("MODEL-{}.gguf", self.model.quant.as_deref().unwrap_or(USUAL_QUANT));
-        let mut words = vec![
-            "llama-server".to_owned(),
-            format!("-m {}", shell_word(path.as_deref().unwrap_or(&usual))),
-            format!("-c {}", context.unwrap_or(s.cache.context)),
-            format!("-ngl {}", if gpu_layers >= self.all_layers() { 99 } else { gpu_layers }),
-        ];
-        let mut flag = |on: bool, text: String| {
-            if on {
-                words.push(text);
-            }
-        };
-        flag(cpu_experts > 0 && gpu_layers > 0, format!("--n-cpu-moe {cpu_experts}"));
-        flag(s.cache.keys != CacheType::F16, format!("-ctk {}", s.cache.keys.name()));
-        flag(s.cache.values != CacheType::F16, format!("-ctv {}", s.cache.values.name()));
-        flag(s.cache.values.is_quantised(), "-fa on".to_owned());
-        flag(!s.compute.flash, "-fa off".to_owned());
-        let slots = s.cache.slots;
-        let say_slots = slots > 1 || self.shape().depends_on_slots();
-        flag(say_slots, format!("-np {slots}"));
-        flag(s.cache.ubatch != 512, format!("-ub {}", s.cache.ubatch));
-        flag(s.cache.full_window, "--swa-full".to_owned());
-        flag(!s.cache_on_gpu, "-nkvo".to_owned());
-        let encoder = self.options.mmproj.as_deref().unwrap_or_default();
-        flag(!encoder.is_empty(), format!("--mmproj {}", shell_word(encoder)));
-        words.join(" ")
     }
 }
 

@@ -91,7 +91,7 @@ pub(super) fn build(here: &[FitGpu]) -> Matrix {
         Some(Block { name, quant, rows })
     };
     let blocks = QUANTS.into_iter().filter_map(block).collect();
-    Matrix { blocks, cards }
+    Matrix { cards, blocks }
 }
 
 fn row(
@@ -119,14 +119,12 @@ fn row(
 /// Writes it.
 pub(super) fn write(table: &Matrix, show: Show, out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(out, " {}", show.paint(Tone::Head, "WHAT FITS IN WHAT"))?;
-    let text = " Cell: longest context with all layers on one empty GPU, f16 cache, llama-server.";
+    let text = " Longest context with all layers on one empty GPU, f16 cache, llama-server";
     writeln!(out, "{text}")?;
     for block in &table.blocks {
         let head = format!("{} {}", block.name, block.quant);
-        let mut line = format!("\n {:<15}", head);
-        for card in &table.cards {
-            line.push_str(&format!("{:>7}", card.name));
-        }
+        let names: Vec<String> = table.cards.iter().map(|c| format!("{:>7}", c.name)).collect();
+        let line = format!("\n {head:<15}{}", names.concat());
         writeln!(out, "{}", show.paint(Tone::Head, &line))?;
         for row in &block.rows {
             let weights = super::show::gib(row.weights_bytes);
@@ -143,7 +141,7 @@ pub(super) fn write(table: &Matrix, show: Show, out: &mut dyn Write) -> std::io:
     writeln!(out)?;
     let foot = [
         " The second column is GiB of weights on the GPU. A q8_0 cache nearly doubles the",
-        " context; no context goes beyond training. For a model: vramlens fit FILE, or 70B.",
+        " context; none goes beyond training. For one model: vramlens fit FILE or SIZE.",
     ];
     for line in foot {
         writeln!(out, "{}", show.text(line))?;

@@ -50,13 +50,12 @@ impl Show {
         for c in clean.chars() {
             match c {
                 '·' => out.push('|'),
-                '×' => out.push('x'),
+                '×' | '✗' => out.push('x'),
                 '±' => out.push_str("+-"),
                 '–' | '−' => out.push('-'),
                 '▸' => out.push('>'),
                 '✓' => out.push('+'),
-                '✗' => out.push('x'),
-                '…' => out.push_str("..."),
+                '…' => out.push('~'),
                 c if c.is_ascii() => out.push(c),
                 _ => out.push('?'),
             }
@@ -98,7 +97,9 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
 pub(super) fn size(bytes: u64) -> String {
     let gib = bytes as f64 / f64::from(1 << 30);
     let mib = bytes as f64 / f64::from(1 << 20);
-    if mib < 1023.5 {
+    if bytes > 0 && mib < 0.95 {
+        format!("{:.0} KiB", mib * 1024.0)
+    } else if mib < 1023.5 {
         format!("{mib:.0} MiB")
     } else if gib < 9.995 {
         format!("{gib:.2} GiB")
@@ -145,7 +146,8 @@ pub(super) fn parameters(n: u64) -> String {
     if n >= 1_000_000_000 {
         format!("{:.2} B", n as f64 / 1e9)
     } else {
-        format!("{:.0} M", n as f64 / 1e6)
+        let mega = n as f64 / 1e6;
+        if mega < 9.5 { format!("{mega:.1} M") } else { format!("{mega:.0} M") }
     }
 }
 

@@ -9,6 +9,8 @@ use crate::model::need::{Basis, Line};
 
 /// Columns.
 const WIDTH: usize = 80;
+/// Columns of a GPU's name.
+const WHO: usize = 24;
 
 /// Writes it.
 pub(super) fn write(answer: &Answer, show: Show, out: &mut dyn Write) -> Result<()> {
@@ -49,8 +51,11 @@ fn head(answer: &Answer, show: Show, out: &mut dyn Write) -> Result<()> {
 
 fn need(answer: &Answer, show: Show, out: &mut dyn Write) -> Result<()> {
     let head = show.paint(Tone::Head, "NEEDS");
-    let setup = show.text(&cut(&answer.setup, WIDTH - 20));
-    writeln!(out, "\n {head}  {setup}  {}", show.paint(Tone::Faint, answer.engine))?;
+    let mut setup = show.text(&cut(&answer.setup, WIDTH - 24));
+    if !setup.is_empty() {
+        setup.push_str("  ");
+    }
+    writeln!(out, "\n {head}  {setup}{}", show.paint(Tone::Faint, answer.engine))?;
     for line in &answer.need.lines {
         let (sure, note) = (show.text(&band(line)), show.text(&cut(&line.note, 35)));
         let figure = size(line.bytes);
@@ -106,18 +111,22 @@ fn verdicts(answer: &Answer, show: Show, out: &mut dyn Write) -> Result<()> {
         let name = verdict.name.trim_start_matches("NVIDIA ").trim_start_matches("GeForce ");
         let who = if same { String::new() } else { format!("{}  {name}", verdict.gpu) };
         last = &verdict.gpu;
-        let who = show.text(&cut(&who, 27));
+        let who = show.text(&cut(&who, WHO));
         let spare = size(verdict.spare_bytes.unsigned_abs());
         let spare = if verdict.spare_bytes < 0 {
-            format!("short of {spare}")
+            format!("{spare} short")
         } else {
-            format!("{spare} to spare")
+            format!("{spare} spare")
         };
-        let pad = 27_usize.saturating_sub(who.chars().count());
+        let pad = WHO.saturating_sub(who.chars().count());
         let free = size(verdict.free_bytes);
         let mark = mark(verdict.fits, show);
         let when = if verdict.when == "without zombies" { "no zombies" } else { verdict.when };
-        writeln!(out, "   {who}{} {when:<10} {free:>10} free  {mark}  {spare}", " ".repeat(pad))?;
+        writeln!(
+            out,
+            "   {who}{} {when:<10} {free:>10} free  {mark} {spare:>14}",
+            " ".repeat(pad)
+        )?;
         if let Some(text) = advice(answer, verdict) {
             writeln!(out, "     {}", show.text(&text))?;
         }
@@ -151,15 +160,18 @@ fn advice(answer: &Answer, verdict: &Verdict) -> Option<String> {
 }
 
 fn table(table: &Table, show: Show, out: &mut dyn Write) -> Result<()> {
-    let gpu = table.gpu.as_deref().unwrap_or("no GPU");
-    let legend = format!("GiB in all · {gpu}: ✓ fits now, ~ when empty");
+    let legend = match table.gpu.as_deref() {
+        Some("card") => "GiB in all · ✓ fits".to_owned(),
+        Some(gpu) => format!("GiB in all · {gpu}: ✓ fits now, ~ when empty"),
+        None => "GiB in all".to_owned(),
+    };
     let title = show.paint(Tone::Head, "QUANTISATION × CONTEXT");
     let title = if show.ascii { title.replace('×', "x") } else { title };
     writeln!(out, "\n {title}  {}", show.text(&legend))?;
     let mut head = format!("   {:<18}{:>7}", "", "weights");
-    for context in &table.contexts {
-        head.push_str(&format!("{:>7}", tokens(*context)));
-    }
+    let columns: Vec<String> =
+        table.contexts.iter().map(|n| format!("{:>7}", tokens(*n))).collect();
+    head.push_str(&columns.concat());
     writeln!(out, "{}", show.paint(Tone::Faint, &format!("{head}{:>8}", "longest")))?;
     for row in &table.rows {
         self::row(row, show, out)?;
@@ -219,9 +231,9 @@ fn steps(answer: &Answer, show: Show, out: &mut dyn Write) -> Result<()> {
         let frees = format!("{}{}", show.pick("−", "-"), size(step.frees_bytes));
         let pad = 12_usize.saturating_sub(frees.chars().count());
         let enough =
-            if step.then_fits { show.paint(Tone::Good, "  then it fits") } else { String::new() };
-        let (title, flag) = (show.text(&cut(&step.title, 34)), show.text(&step.flag));
-        writeln!(out, "  {}{frees}   {title:<34} {flag}{enough}", " ".repeat(pad))?;
+            if step.then_fits { show.paint(Tone::Good, "  fits then") } else { String::new() };
+        let (title, flag) = (show.text(&cut(&step.title, 30)), show.text(&step.flag));
+        writeln!(out, "  {}{frees}   {title:<30} {flag}{enough}", " ".repeat(pad))?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The answer for PyTorch: transformers, vLLM, training; and for diffusion.
+//! The answer for PyTorch: transformers, vLLM, training.
 
 use super::answer::{
     Answer, Cell, Fits, Row, Section, SectionRow, Step, Table, about, fits, fits_now, label,
@@ -14,7 +14,7 @@ use crate::model::quant::TORCH_QUANTS;
 use crate::model::torch::{TorchNeed, TorchSettings, VllmSettings, need, vllm};
 use crate::model::training::{Method, Training, need as training_need};
 use crate::model::weights::Weights;
-use crate::model::{Model, diffusion as images, savings};
+use crate::model::{Model, savings};
 use crate::units::Bytes;
 
 const MIB: u64 = 1 << 20;
@@ -46,7 +46,7 @@ fn sequences(n: u64) -> String {
     if n == 1 { "1 sequence".to_owned() } else { format!("{n} sequences") }
 }
 
-fn with_kernels(mut cuda: Overhead) -> Overhead {
+pub(super) fn with_kernels(mut cuda: Overhead) -> Overhead {
     if !cuda.measured && cuda.low != cuda.high {
         (cuda.bytes, cuda.high) = (cuda.bytes + KERNELS, cuda.high + KERNELS);
     }
@@ -123,6 +123,7 @@ pub(super) fn answer(
         context: Some(context),
         settings: None,
         placement: None,
+        compute_by_era: std::collections::BTreeMap::new(),
         remarks: remarks(model, &s, &n),
         table: Some(table(model, options, cards, &cuda, margin)),
         sections: sections(model, options, cards, context, &cuda),
@@ -206,9 +207,10 @@ fn table(
         });
     };
     row(&own, true, &model.weights);
-    let bits = model.weights.file_bytes().saturating_mul(8) / model.weights.elements().max(1);
+    let plain = model.unpacked();
+    let bits = model.weights.file_bytes().saturating_mul(8) / plain.elements().max(1);
     for quant in TORCH_QUANTS.iter().skip(1).filter(|q| q.layers / 1000 < bits) {
-        row(quant.name, false, &quant.weights(&model.weights));
+        row(quant.name, false, &quant.weights(&plain));
     }
     Table { gpu: gpu.map(label), contexts, rows }
 }
@@ -234,6 +236,7 @@ fn sections(
             bytes,
             fits: None,
             note: note.to_owned(),
+            parts: Vec::new(),
         };
         let enough = b.cache > 0 && b.tokens >= context;
         let mut cache = row("left for the cache", b.cache, &note);
@@ -266,18 +269,25 @@ fn sections(
 
 fn training(model: &Model, cards: &[FitGpu]) -> Section {
     let empty = cards.iter().map(FitGpu::empty).max();
+    let plain = model.unpacked();
     let rows = Method::all().map(|(method, name)| {
         let run = Training::new(method);
-        let n = training_need(&model.shape, &model.weights, &run);
+        let n = training_need(&model.shape, &plain, &run);
         let bytes = n.total();
         let states = bytes.saturating_sub(n.activations).saturating_sub(n.logits);
         let whole = Training { checkpointing: false, ..run };
-        let saved = savings::checkpointing(&model.shape, &model.weights, &whole).bytes;
+        let saved = savings::checkpointing(&model.shape, &plain, &whole).bytes;
         SectionRow {
             label: name.to_owned(),
             bytes,
             fits: empty.map(|free| fits(bytes, bytes / 10, free) == Fits::Yes),
-            note: format!("states {}, +{} unchecked", size(states), size(saved)),
+            note: format!("states {} · off: +{}", size(states), size(saved)),
+            parts: vec![
+                ("states", states),
+                ("activations", n.activations),
+                ("logits", n.logits),
+                ("saved_by_checkpointing", saved),
+            ],
         }
     });
     Section {
@@ -297,7 +307,8 @@ fn steps(model: &Model, s: &TorchSettings, context: u64) -> Vec<Step> {
         }
     };
     let of = |s: &TorchSettings| need(&model.shape, &model.weights, s).reserved();
-    let four = savings::four_bit_on_load(&model.weights).bytes;
+    let packed = model.unpacked().file_bytes() > model.weights.file_bytes();
+    let four = if packed { 0 } else { savings::four_bit_on_load(&model.weights).bytes };
     step("4-bit on load", now.saturating_sub(four), "load_in_4bit, double quant".into());
     let half = TorchSettings { context: context / 2, prefill: s.prefill / 2, ..*s };
     step("half the context", of(&half), format!("{} tokens", grouped(context / 2)));
@@ -312,83 +323,4 @@ fn steps(model: &Model, s: &TorchSettings, context: u64) -> Vec<Step> {
 fn start_lines(model: &Model, context: u64) -> Vec<String> {
     let path = model.path.as_ref().map_or_else(String::new, |p| p.to_string_lossy().into_owned());
     vec![format!("vllm serve {} --max-model-len {context}", shell_word(&path))]
-}
-
-fn bare(
-    model: &Model,
-    engine: &'static str,
-    need: Need,
-    options: &FitOptions,
-    cards: &[FitGpu],
-) -> Answer {
-    let margin = options.margin.map_or_else(|| need.margin(), |m| m.0);
-    let verdicts = plain_verdicts(need.bytes(), margin, cards);
-    Answer {
-        model: about(model, String::new()),
-        engine,
-        setup: String::new(),
-        need_bytes: need.bytes(),
-        margin_bytes: margin,
-        context: None,
-        settings: None,
-        placement: None,
-        remarks: Vec::new(),
-        table: None,
-        sections: Vec::new(),
-        steps: Vec::new(),
-        lines: Vec::new(),
-        fits: fits_now(&verdicts),
-        verdicts,
-        need,
-    }
-}
-
-/// A file that goes with a model: an encoder or an adapter.
-pub(super) fn alone(model: &Model, options: &FitOptions, cards: &[FitGpu]) -> Answer {
-    let need = Need { lines: vec![weights_line(model, model.weights.file_bytes())], host_bytes: 0 };
-    let mut answer = bare(model, "with its model", need, options, cards);
-    answer.remarks.push("this goes with a model: give that one, and this with --mmproj".to_owned());
-    answer
-}
-
-/// The answer for a diffusion pipeline.
-pub(super) fn diffusion(model: &Model, options: &FitOptions, cards: &[FitGpu]) -> Answer {
-    let Some(pipeline) = &model.pipeline else { return alone(model, options, cards) };
-    let image = images::Image {
-        batch: options.parallel.unwrap_or(1).clamp(1, 256),
-        ..images::Image::default()
-    };
-    let n = images::need(pipeline, &image);
-    let cuda = with_kernels(overhead(options, reference(cards)));
-    let band = if model.exact_weights { 0 } else { 30 };
-    let line = |key, label, bytes, note: &str| Line::band(key, label, bytes, band, note.to_owned());
-    let scratch = n.vae_scratch.max(n.denoiser_scratch.unwrap_or(0));
-    let who = if scratch == n.vae_scratch { "the VAE's decoder" } else { "the denoiser" };
-    let lines = vec![
-        line("text_encoders", "text encoders", pipeline.text_bytes, "16-bit"),
-        line("denoiser", "denoiser", pipeline.denoiser_bytes, "16-bit"),
-        line("vae", "VAE", pipeline.vae_bytes, "16-bit"),
-        Line::band("scratch", "scratch", scratch, 300, format!("{who}, 1024 × 1024")),
-        Line::overhead(&cuda),
-    ];
-    let mut answer = bare(model, "diffusers", Need { lines, host_bytes: 0 }, options, cards);
-    answer.setup = format!(
-        "1024 × 1024 · {} · all parts resident",
-        if image.batch == 1 { "1 image".to_owned() } else { format!("{} images", image.batch) }
-    );
-    let tiled = images::vae_scratch(&images::Image { tiled: true, ..image });
-    let tiled = scratch.saturating_sub(tiled.max(n.denoiser_scratch.unwrap_or(0)));
-    let parts = [pipeline.text_bytes, pipeline.denoiser_bytes, pipeline.vae_bytes];
-    let all: u64 = parts.iter().sum();
-    let offload = all - parts.iter().max().unwrap_or(&0);
-    for (title, frees_bytes, flag) in [
-        ("one part at a time", offload, "pipe.enable_model_cpu_offload()"),
-        ("text encoders in 8-bit", pipeline.text_bytes / 2, "a quantised text encoder"),
-        ("tiled decoding", tiled, "pipe.vae.enable_tiling()"),
-    ] {
-        let (title, flag) = (title.to_owned(), flag.to_owned());
-        answer.steps.push(Step { title, frees_bytes, flag, then_fits: false });
-    }
-    answer.steps.retain(|s| s.frees_bytes >= MIB);
-    answer
 }

@@ -22,14 +22,11 @@ pub(super) fn saves(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> Opt
                         .flatten()
                 })
                 .or(get(Slot::KvBytes))?;
-            match get(Slot::KvAvailable) {
-                Some(have) => Some((cache.saturating_sub(have), Saves::Exact)),
-                // Half the context and eight bits instead of sixteen.
-                None if matches!(case.software, "llama.cpp" | "ollama" | "koboldcpp") => {
-                    Some(((cache as f64 * (1.0 - 0.5 * 0.531)) as u64, Saves::About))
-                }
-                None => None,
-            }
+            // A pool takes its share whatever the context. Elsewhere half the context and eight
+            // bits instead of sixteen are what the line says.
+            let grows = matches!(case.software, "llama.cpp" | "ollama" | "koboldcpp");
+            (grows && get(Slot::KvAvailable).is_none())
+                .then_some(((cache as f64 * (1.0 - 0.5 * 0.531)) as u64, Saves::About))
         }
         2 if matches!(case.software, "llama.cpp" | "ollama" | "koboldcpp" | "sglang") => None,
         2 if case.stage == Stage::Optimizer => {
@@ -91,6 +88,8 @@ fn value(name: &str, case: &Case, n: &Numbers) -> Option<String> {
         "layers" => layers(case, n)?,
         "batch_new" => batch(case, n)?.0,
         "accumulation" => batch(case, n)?.1,
+        // Just below the request, and above the 20 MiB that the allocator asks for.
+        "split" => ((n.requested? >> 20).saturating_sub(1) / 32 * 32).max(32),
         "fit_gib" => (n.total? >> 30).checked_sub(2).filter(|gib| *gib > 0)?,
         "share" => {
             let (free, total) = (n.free?, n.total?);

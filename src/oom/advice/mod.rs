@@ -1,8 +1,11 @@
 //! The fixes in order, each with the bytes it gives where they can be computed, and the exact line
 //! for this software. What cannot help here is left out, and named.
 
+mod beyond;
 mod fill;
 mod lines;
+mod lines_model;
+mod lines_step;
 mod running;
 mod useless;
 
@@ -15,7 +18,7 @@ use super::figures::Slot;
 use super::judge::Case;
 use super::numbers::Numbers;
 use super::signatures::Stage;
-use lines::{ROWS, Row};
+use lines::Row;
 
 pub use lines::When;
 pub use running::line_for;
@@ -35,6 +38,8 @@ pub struct Advice {
     pub saves: Option<Saves>,
     /// The line to type or to change.
     pub line: String,
+    /// What else to know about that line.
+    pub note: Option<String>,
     /// What it costs.
     pub cost: &'static str,
 }
@@ -66,9 +71,13 @@ pub const TITLES: [&str; 9] = [
 
 fn title(fix: u8, case: &Case, finding: &Finding) -> &'static str {
     match (fix, finding.diagnosis) {
-        (6, Diagnosis::LeakOrGrowth) => "Drop the references that keep memory",
         (6, Diagnosis::UnknownGpuOom) => "Lift the other limit",
         (6, Diagnosis::Fragmentation) => "Undo fragmentation",
+        (6, Diagnosis::LeakOrGrowth) if case.software == "onnxruntime" => {
+            "Renew the session, or let its arena shrink"
+        }
+        (6, Diagnosis::LeakOrGrowth) => "Drop the references that keep memory",
+        (2, _) if case.has(Mark::FourBit) => "Smaller weights still",
         (2, _) if case.stage == Stage::Optimizer => {
             "Smaller optimizer state, or LoRA on 4-bit weights"
         }
@@ -86,6 +95,7 @@ pub(super) fn advise(case: &Case, n: &Numbers, finding: &Finding) -> Vec<Advice>
         .iter()
         .filter_map(|fix| {
             let (line, cost) = line(*fix, case, n, finding)?;
+            let (line, note) = noted(&line);
             let saves = fill::saves(*fix, case, n, finding);
             Some(Advice {
                 fix: *fix,
@@ -93,16 +103,29 @@ pub(super) fn advise(case: &Case, n: &Numbers, finding: &Finding) -> Vec<Advice>
                 saves_bytes: saves.map(|(bytes, _)| bytes),
                 saves: saves.map(|(_, how)| how),
                 line,
+                note,
                 cost,
             })
         })
         .collect();
-    advice.extend(beyond(case, finding));
+    advice.extend(beyond::beyond(case, finding));
     advice
 }
 
+/// A line, and what stands behind it after three spaces.
+fn noted(text: &str) -> (String, Option<String>) {
+    match text.split_once("   ") {
+        Some((line, note)) => {
+            let note = note.trim();
+            let inner = note.strip_prefix('(').and_then(|note| note.strip_suffix(')'));
+            (line.to_owned(), Some(inner.unwrap_or(note).to_owned()))
+        }
+        None => (text.to_owned(), None),
+    }
+}
+
 fn line(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> Option<(String, &'static str)> {
-    ROWS.iter()
+    lines::rows()
         .filter(|row| row.fix == fix && fits(row, case, n, finding))
         .find_map(|row| Some((fill::filled(row.line, case, n)?, row.cost)))
 }
@@ -125,6 +148,16 @@ fn fits(row: &Row, case: &Case, n: &Numbers, finding: &Finding) -> bool {
         When::Capture => case.stage == Stage::Capture,
         When::Optimizer => case.stage == Stage::Optimizer,
         When::Fragmented => finding.diagnosis == Diagnosis::Fragmentation,
+        // Expandable segments came with 2.1, whose messages name reserved memory by its rest.
+        When::FragmentedOld => {
+            finding.diagnosis == Diagnosis::Fragmentation
+                && case.figures.get(Slot::Reserved).is_some()
+                && case.stage != Stage::Collective
+        }
+        When::FragmentedNoVirtualMemory => {
+            let without = [Mark::Wsl, Mark::Jetson, Mark::Windows];
+            finding.diagnosis == Diagnosis::Fragmentation && without.iter().any(|m| case.has(*m))
+        }
         When::Growing => finding.diagnosis == Diagnosis::LeakOrGrowth,
         When::Siblings => n.siblings(),
         When::Collective => case.stage == Stage::Collective,
@@ -152,79 +185,5 @@ fn fits(row: &Row, case: &Case, n: &Numbers, finding: &Finding) -> bool {
         | When::Slice
         | When::Quota
         | When::NoCaching => false,
-    }
-}
-
-/// What helps and is none of the nine.
-fn beyond(case: &Case, finding: &Finding) -> Option<Advice> {
-    let event = case.event()?;
-    let make = |title, line: &str, cost| {
-        Some(Advice { fix: 0, title, saves_bytes: None, saves: None, line: line.to_owned(), cost })
-    };
-    let id = event.signature.id;
-    if finding.diagnosis == Diagnosis::HostRamNotVram {
-        return match id {
-            "host.loader_bus" | "host.loader_shm" | "host.shm_full" | "nccl.shm"
-            | "nccl.shm_segment" => make(
-                "Give the container more shared memory",
-                "docker run --shm-size=8g ...   (or --ipc=host; fewer num_workers)",
-                "none",
-            ),
-            "host.paging_file" | "host.winerror" | "host.oserror" => make(
-                "Enlarge the paging file",
-                "System > Advanced > Performance > Virtual memory: 64 GB or system managed",
-                "disk space",
-            ),
-            "host.k8s" => make(
-                "Raise the container's memory limit",
-                "resources.limits.memory: 32Gi   (host RAM, not nvidia.com/gpu)",
-                "host RAM",
-            ),
-            "host.slurm" | "host.slurm_dash" | "host.slurm_state" => {
-                make("Ask for more host memory", "#SBATCH --mem=128G", "host RAM")
-            }
-            "host.loader_killed" | "host.loader_exit" => make(
-                "Fewer or lighter data workers",
-                "DataLoader(..., num_workers=2)",
-                "slower loading",
-            ),
-            _ if case.software == "ollama" => None,
-            _ => make(
-                "Need less host RAM, or have more",
-                "load shards one by one (low_cpu_mem_usage=True), less offloading, more RAM or swap",
-                "time",
-            ),
-        };
-    }
-    match id {
-        "other.assert" | "other.assertion" => make(
-            "Find the index that is out of range",
-            "CUDA_LAUNCH_BLOCKING=1 python ...   (labels < num_classes? token ids < vocabulary?)",
-            "a slower run",
-        ),
-        "vllm.profiling" => make(
-            "Start it again",
-            "vllm serve ...   when nobody else starts or stops on the device",
-            "none",
-        ),
-        "other.disk" => {
-            make("Free the disk", "df -h; du -xh --max-depth=2 | sort -h | tail", "none")
-        }
-        "other.library" | "other.shared_object" | "other.driver_old" | "other.driver_too_old" => {
-            make(
-                "Make driver and libraries match",
-                "nvidia-smi; python -c 'import torch; print(torch.version.cuda)'   then update the driver",
-                "none",
-            )
-        }
-        "triton.resources" => make(
-            "Make the kernel's blocks smaller",
-            "smaller BLOCK_* sizes or num_stages in the kernel's configuration",
-            "speed of that kernel",
-        ),
-        _ if case.has(Mark::NoCaching) => {
-            make("Turn caching on again", running::CACHE_AGAIN, "none")
-        }
-        _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! The lines for processes that run: rows of the same shape, and a look into both tables.
 
 use super::fill::filled_with;
-use super::lines::{ROWS, Row, When, row};
+use super::lines::{Row, When, row, rows};
 
 /// What turns the caching allocator on again.
 pub(super) const CACHE_AGAIN: &str =
@@ -11,7 +11,7 @@ const SHORTER: &str = "longer inputs are refused or forgotten";
 const QUALITY: &str = "a little quality; speed is about the same";
 const FEWER: &str = "fewer requests at once";
 
-/// The rows; those of [`ROWS`] follow.
+/// The rows; those for messages follow.
 static RUNNING: &[Row] = &[
     row(1, "llama.cpp", When::LongContext, "-c {half}", SHORTER),
     row(1, "ollama", When::LongContext, "OLLAMA_CONTEXT_LENGTH={half} ollama serve", SHORTER),
@@ -129,7 +129,7 @@ pub fn line_for(
             && (row.software == "*" || row.software == software)
             && holds.contains(&row.when)
     };
-    let rows = RUNNING.iter().chain(ROWS).filter(fits);
+    let rows = RUNNING.iter().chain(rows()).filter(fits);
     rows.filter_map(|row| Some((filled_with(row.line, value)?, row.cost))).next()
 }
 

@@ -25,7 +25,7 @@ pub(in crate::oom) fn useless(case: &Case, n: &Numbers, finding: &Finding) -> Ve
     }
     if let (Some(unallocated), Some(requested)) = (n.unallocated, n.requested)
         && torch
-        && finding.diagnosis != Diagnosis::Fragmentation
+        && !matches!(finding.diagnosis, Diagnosis::Fragmentation | Diagnosis::UnknownGpuOom)
         && unallocated < requested
     {
         lines.push(format!(

@@ -1,4 +1,4 @@
-//! ComfyUI, stable-diffusion-webui, bitsandbytes, ExLlama, whisper.cpp, Blender, Hashcat, games.
+//! `ComfyUI`, stable-diffusion-webui, bitsandbytes, `ExLlama`, whisper.cpp, Blender, Hashcat, games.
 
 use super::{Signature, row};
 

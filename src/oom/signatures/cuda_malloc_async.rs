@@ -1,4 +1,4 @@
-//! PyTorch on the driver's own pool (`backend:cudaMallocAsync`), the default of ComfyUI. Its labels
+//! PyTorch on the driver's own pool (`backend:cudaMallocAsync`), the default of `ComfyUI`. Its labels
 //! are padded, and the device number is printed as a character.
 
 use super::{Signature, row};

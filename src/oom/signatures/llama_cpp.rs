@@ -135,7 +135,7 @@ pub(super) static TABLE: &[Signature] = &[
         Gpu,
         Unknown,
         ["ggml_vulkan: Device memory allocation"],
-        "ggml_vulkan: Device memory allocation of size <req:int> failed",
+        "ggml_vulkan: Device memory allocation of size <chunk:int> failed",
         "Vulkan had no room for a buffer"
     ),
     row!(

@@ -5,6 +5,7 @@ mod apps;
 mod cuda_malloc_async;
 mod driver;
 pub(super) mod host;
+mod host_programs;
 mod jax;
 mod libraries;
 mod llama_cpp;
@@ -12,6 +13,7 @@ mod not_memory;
 mod ollama;
 mod python_gpu;
 mod runtimes;
+pub(super) mod science;
 mod sglang;
 mod tensorflow;
 mod text_servers;
@@ -131,7 +133,9 @@ pub(super) fn all() -> impl Iterator<Item = &'static Signature> {
         apps::TABLE,
         libraries::TABLE,
         driver::TABLE,
+        science::TABLE,
         host::TABLE,
+        host_programs::TABLE,
         not_memory::TABLE,
     ]
     .into_iter()

@@ -1,4 +1,4 @@
-//! CuPy, Numba, RMM and RAPIDS, Triton kernels, CTranslate2, Warp.
+//! `CuPy`, Numba, RMM and RAPIDS, Triton kernels, `CTranslate2`, Warp.
 
 use super::{Signature, row};
 

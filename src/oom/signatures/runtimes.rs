@@ -1,4 +1,4 @@
-//! ONNX Runtime, TensorRT, Paddle, MXNet, OpenCV.
+//! ONNX Runtime, `TensorRT`, Paddle, `MXNet`, `OpenCV`.
 
 use super::{Signature, row};
 

@@ -1,4 +1,4 @@
-//! PyTorch's caching allocator, 1.0 to 2.15, on CUDA, ROCm, XPU, MPS and the CPU.
+//! PyTorch's caching allocator, 1.0 to 2.15, on CUDA, `ROCm`, XPU, MPS and the CPU.
 
 use super::{Signature, row};
 

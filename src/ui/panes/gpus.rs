@@ -206,7 +206,8 @@ fn chart_line(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, ledger:
     let most = start.saturating_sub(4 + label.len() as u16);
     let columns = most.min(canvas.width() / 2).min(60);
     let points = points(scene, gpu, usize::from(columns));
-    chart::blocks(canvas, (1, 3), &points, ledger.total);
+    let style = if ledger::is_old(gpu) { theme.dim } else { theme.chart };
+    chart::blocks(canvas, (1, 3), (&points, ledger.total), style);
     canvas.put(1 + columns, 3, &label, theme.dim);
 }
 
@@ -243,7 +244,8 @@ fn chart_area(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, ledger:
         height: rows,
     };
     let points = points(scene, gpu, chart::points_for(part));
-    chart::area(&mut canvas.part(part), &points, ledger.total);
+    let style = if ledger::is_old(gpu) { theme.dim } else { theme.chart };
+    chart::area(&mut canvas.part(part), (&points, ledger.total), style);
     let end = area.width.saturating_sub(1);
     forecast(canvas, gpu, PANEL, end);
     let span = format!("last {}", span(scene.app.settings.chart_ms));

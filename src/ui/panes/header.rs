@@ -13,6 +13,9 @@ use crate::ui::app::{Page, Position};
 use crate::ui::paint::Canvas;
 use crate::ui::words::{clock, interval, span};
 
+/// Facts about processes that are older than this are said to be.
+const OLD_MS: u64 = 15_000;
+
 /// Draws it.
 pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
     let theme = canvas.look.theme;
@@ -40,6 +43,13 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
     if let Some(host) = host {
         x = canvas.put_foreign(x, 0, host, theme.strong, room.min(32));
     }
+    if let Some(container) = view.host.as_ref().and_then(|host| host.container.as_ref())
+        && wide
+        && room > 34
+    {
+        x = canvas.put(x + 1, 0, "in ", theme.dim);
+        x = canvas.put_foreign(x, 0, &container.runtime, theme.dim, 12);
+    }
     let columns = words.chars().count() as u16;
     let status_at = right.saturating_sub(2 + columns).max(x + 1);
     canvas.put_foreign(status_at, 0, &words, style, right.saturating_sub(status_at + 1));
@@ -64,6 +74,10 @@ fn facts(scene: &Scene<'_>) -> String {
         if let Reading::Value(version) = &driver.cuda {
             facts.push(format!("CUDA {version}"));
         }
+    }
+    // Host facts come from another thread: where that hangs, the rows are old and say so.
+    if let Some(age) = view.procs_age_ms.filter(|age| *age > OLD_MS) {
+        facts.push(format!("processes {} old", span(age)));
     }
     if view.dropped_ticks > 0 {
         facts.push(format!("{} samples lost", view.dropped_ticks));

@@ -12,6 +12,7 @@ use super::Scene;
 use crate::analyze::{GpuView, Holder};
 use crate::fields::{self, Align, Field, FieldId};
 use crate::ui::app::{Drawn, Hit};
+use crate::ui::ledger::is_old;
 use crate::ui::paint::Canvas;
 use crate::ui::rows::{Row, Subject};
 use crate::units::Bytes;
@@ -206,7 +207,7 @@ fn draw_row(
     }
     match row.subject {
         Subject::Holder(holder) => {
-            let old = gpu_of(scene, holder).is_some_and(crate::ui::ledger::is_old);
+            let old = gpu_of(scene, holder).is_some_and(is_old);
             for column in columns {
                 let style = if old { theme.dim } else { cell_style(canvas, holder, column) };
                 if column.field.id == FieldId::Command {
@@ -223,6 +224,7 @@ fn draw_row(
         canvas.tint(y, theme.selected);
         // What it is keeps its colour.
         if let Subject::Holder(holder) = row.subject
+            && !gpu_of(scene, holder).is_some_and(is_old)
             && let Some(state) = columns.iter().find(|column| column.field.id == FieldId::State)
         {
             let style = theme.selected.patch(theme.verdict(&holder.verdict));
@@ -324,6 +326,7 @@ fn unaccounted(canvas: &mut Canvas<'_>, columns: &[Placed], y: u16, gpu: &GpuVie
             },
             _ => ("-", theme.dim),
         };
+        let style = if is_old(gpu) { theme.dim } else { style };
         put_cell(canvas, column, y, text, style);
     }
 }

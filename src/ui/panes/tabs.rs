@@ -84,7 +84,7 @@ fn history(canvas: &mut Canvas<'_>, scene: &Scene<'_>, holder: &Holder) {
     );
     let most = points.iter().flatten().map(|point| point.used).max();
     let top = scale(most.or(holder.peak.get()).or(holder.bytes.get()).unwrap_or_default());
-    chart::area(&mut canvas.part(part), &points, top);
+    chart::area(&mut canvas.part(part), (&points, top), theme.chart);
     let end = area.width;
     canvas.put_right(end, 0, &top.short(), theme.dim);
     canvas.put_right(end, rows.saturating_sub(1), "0", theme.dim);
