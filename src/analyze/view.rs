@@ -234,7 +234,13 @@ impl Holder {
         let folder = named.filter(whole).filter(|path| {
             open.is_none_or(|open| open.starts_with(path) && open.ends_with(".safetensors"))
         });
-        folder.or_else(|| open.map(String::as_str).filter(whole)).or_else(|| named.filter(whole))
+        // One of several parts stands for the folder that has them all.
+        let part = |file: &str| file.ends_with(".safetensors") && file.contains("-of-");
+        let file = open.map(String::as_str).filter(whole).map(|file| match file.rsplit_once('/') {
+            Some((folder, name)) if part(name) && !folder.is_empty() => folder,
+            _ => file,
+        });
+        folder.or(file).or_else(|| named.filter(whole))
     }
 }
 

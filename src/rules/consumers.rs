@@ -2,7 +2,7 @@
 
 use super::common::{gpu_of, severity, unseen};
 use super::{Finding, Fix, Outcome, Provenance, Rule, Saving};
-use crate::analyze::{Class, GpuView, Holder, View};
+use crate::analyze::{GpuView, Holder, View, shows_screen};
 use crate::oom::{When, line_for};
 use crate::units::Bytes;
 
@@ -57,7 +57,7 @@ fn desktop(view: &View, gpu: &GpuView, drawing: &[&Holder]) -> Option<Finding> {
         .collect();
     here.sort_by_key(|(holder, bytes)| (std::cmp::Reverse(*bytes), holder.pid));
     let sum = |keep: bool| -> Bytes {
-        let guarded = |h: &Holder| h.verdict.class == Class::Protected;
+        let guarded = |h: &Holder| h.process.as_ref().is_none_or(shows_screen);
         here.iter().filter(|(h, _)| keep || !guarded(h)).map(|(_, bytes)| *bytes).sum()
     };
     let (all, closing) = (sum(true), sum(false));

@@ -107,6 +107,7 @@ fn loaded_wide(holder: &Holder, facts: &ModelFacts) -> bool {
     let Ok(device) = device(holder) else { return false };
     let wide = facts.parameters().saturating_mul(4);
     let trains = training(holder).is_some();
-    let near = device.allocated.0 >= wide / 100 * 95 && device.allocated.0 <= wide / 100 * 150;
-    near && !trains && facts.weight_bytes() < wide / 100 * 60
+    let share = device.allocated.0 as f64 / wide.max(1) as f64;
+    let stored = facts.weight_bytes() as f64 / wide.max(1) as f64;
+    (0.95..1.5).contains(&share) && !trains && stored < 0.6
 }

@@ -115,9 +115,7 @@ fn quota_of(holder: &Holder, quota: &str) -> Answer {
 
 fn no_caching(holder: &Holder) -> Answer {
     const NAME: &str = "PYTORCH_NO_CUDA_MEMORY_CACHING";
-    let jupyter = holder.workload.as_ref().is_some_and(|w| w.software == Software::Jupyter);
-    let read = holder.allocator.as_ref().is_some_and(|sample| sample.value().is_some());
-    if !uses_torch(holder) && !jupyter && !read {
+    if !may_be_torch(holder) {
         return Answer::Clear;
     }
     let pid = holder.pid;
@@ -144,4 +142,14 @@ fn no_caching(holder: &Holder) -> Answer {
     found.evidence.push("every tensor waits for the driver; errors print no sizes".to_owned());
     found.fixes.extend(fix(holder, (0, "let it cache again"), &[When::NoCaching], None, &|_| None));
     Answer::Hit(found)
+}
+
+/// A Python program of which nothing else is known may be one, too.
+fn may_be_torch(holder: &Holder) -> bool {
+    let read = holder.allocator.as_ref().is_some_and(|sample| sample.value().is_some());
+    let python = |comm: &str| comm.starts_with("python") || comm.starts_with("pt_main_thread");
+    match &holder.workload {
+        Some(workload) => uses_torch(holder) || workload.software == Software::Jupyter || read,
+        None => read || holder.process.as_ref().is_some_and(|process| python(&process.comm)),
+    }
 }

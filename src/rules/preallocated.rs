@@ -128,7 +128,7 @@ fn half_pool(view: &View, holder: &Holder, workload: &Workload) -> Option<u64> {
     let facts = facts(view, holder).ok()?;
     let cards = workload.number(Setting::TensorParallel).unwrap_or(1).max(1);
     let all = whole(view, holder).max(holder.bytes.get()?);
-    let weights = Bytes(facts.weight_bytes() / cards + BESIDE);
+    let weights = Bytes((facts.weight_bytes() / cards).saturating_add(BESIDE));
     let pool = holder.bytes.get()?.min(all).checked_sub(weights)?;
     (pool >= Bytes::gib(2)).then_some(pool.0 / 2)
 }

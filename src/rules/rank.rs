@@ -53,10 +53,10 @@ pub fn overlaps(a: &Finding, b: &Finding) -> bool {
     (same && part && !nothing) || ends(a, b) || ends(b, a)
 }
 
-/// The fix of a finding that frees most.
+/// The fix of a finding that frees most for sure; among equals the surer one.
 pub(super) fn best(finding: &Finding) -> Option<(&Fix, super::Saving)> {
     let savings = finding.fixes.iter().filter_map(|fix| Some((fix, fix.saves?)));
-    savings.max_by_key(|(_, saving)| (saving.low, saving.bytes))
+    savings.max_by_key(|(_, saving)| (saving.low, Reverse(saving.high)))
 }
 
 /// The gravest first; then bytes over harm; then those that free nothing, in the rules' order.

@@ -42,6 +42,7 @@ pub fn holder(gpu: &GpuSample, pid: u32, bytes: Reading<Bytes>, arguments: &[&st
         survivors: Vec::new(),
         allocator: None,
         fragmentation: Fragmentation::None,
+        workload: None,
     }
 }
 
@@ -150,6 +151,7 @@ pub fn busy() -> View {
         host: Some(procs.host),
         gpus: vec![gpu],
         holders: vec![left, train],
+        relatives: Vec::new(),
         scan: Some(procs.scan),
         gpus_age_ms: Some(120),
         procs_age_ms: None,
@@ -213,6 +215,7 @@ pub fn empty() -> View {
         host: None,
         gpus: Vec::new(),
         holders: Vec::new(),
+        relatives: Vec::new(),
         scan: None,
         gpus_age_ms: None,
         procs_age_ms: None,
