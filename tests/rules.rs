@@ -1,5 +1,6 @@
 //! Every rule with cases that hit, that are clear, that need more samples, that cannot be told.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(clippy::too_many_lines, reason = "tables of cases")]
 
 mod verdict_support;
 

@@ -51,7 +51,7 @@ impl Rule for Checkpointing {
 /// How far a step goes above what stays.
 struct Swing {
     peak: Bytes,
-    swing: Bytes,
+    above_now: Bytes,
     /// Whether an allocation has failed already.
     failed: bool,
 }
@@ -68,21 +68,21 @@ fn swing(holder: &Holder) -> Result<Swing, Answer> {
     }
     let peak = peak.min(device.reserved.max(device.allocated));
     let failed = device.ooms.get().is_some_and(|n| n > 0);
-    Ok(Swing { peak, swing: peak - device.allocated, failed })
+    Ok(Swing { peak, above_now: peak - device.allocated, failed })
 }
 
 impl Swing {
     fn large(&self) -> bool {
-        self.swing >= LEAST && self.swing.0 >= self.peak.0 / 4
+        self.above_now >= LEAST && self.above_now.0 >= self.peak.0 / 4
     }
 
     fn evidence(&self) -> String {
-        format!("allocated peaks at {}, {} above now", self.peak, self.swing)
+        format!("allocated peaks at {}, {} above now", self.peak, self.above_now)
     }
+}
 
-    fn saves(&self, holder: &Holder, freed: Freed) -> Option<super::Saving> {
-        saving(holder, [freed.low, freed.bytes, freed.high], Provenance::Estimated)
-    }
+fn saves(holder: &Holder, freed: Freed) -> Option<super::Saving> {
+    saving(holder, [freed.low, freed.bytes, freed.high], Provenance::Estimated)
 }
 
 fn diffusion(holder: &Holder) -> bool {
@@ -122,7 +122,7 @@ fn smaller_step(holder: &Holder, gpu: &GpuView) -> Answer {
     if !swing.large() {
         return Answer::Clear;
     }
-    let headline = format!("{} takes up to {} for one step", holder.pid, swing.swing);
+    let headline = format!("{} takes up to {} for one step", holder.pid, swing.above_now);
     let mut found = step(holder, gpu, BATCH, &swing, headline);
     let number = |setting| holder.workload.as_ref()?.number(setting);
     let batch = number(Setting::Batch);
@@ -137,7 +137,7 @@ fn smaller_step(holder: &Holder, gpu: &GpuView) -> Answer {
         }
         _ => None,
     };
-    let saves = swing.saves(holder, half_batch_of(swing.swing.0));
+    let saves = saves(holder, half_batch_of(swing.above_now.0));
     let made = match (trains.is_some(), batch) {
         // One sample is as few as it gets: only a shorter one is less.
         (true, Some(0 | 1)) => {
@@ -164,10 +164,10 @@ fn checkpointing(holder: &Holder, gpu: &GpuView) -> Answer {
     if !swing.large() {
         return Answer::Clear;
     }
-    let headline = format!("{} trains, activations about {}", holder.pid, swing.swing);
+    let headline = format!("{} trains, activations about {}", holder.pid, swing.above_now);
     let mut found = step(holder, gpu, CHECKPOINTING, &swing, headline);
     found.evidence.push(format!("training: {sign}"));
-    let saves = swing.saves(holder, checkpointing_of(swing.swing.0));
+    let saves = saves(holder, checkpointing_of(swing.above_now.0));
     let title = (CHECKPOINTING.1, "compute activations again");
     found.fixes.extend(fix(holder, title, &[When::Always], saves, &|_| None));
     Answer::Hit(found)

@@ -293,7 +293,8 @@ fn trains(word: &str) -> bool {
     const PARTS: [&str; 4] = ["train", "finetun", "fine_tun", "sft"];
     let flag = word.split('=').next().unwrap_or(word);
     let name = word.rsplit('/').next().unwrap_or(word).to_ascii_lowercase();
-    let script = name.ends_with(".py") || matches!(name.as_str(), "train" | "finetune" | "sft");
+    let script =
+        name.strip_suffix(".py").is_some() || matches!(name.as_str(), "train" | "finetune" | "sft");
     FLAGS.contains(&flag) || (script && PARTS.iter().any(|part| name.contains(part)))
 }
 

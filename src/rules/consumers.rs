@@ -29,7 +29,7 @@ impl Rule for Consumers {
         if let Some(outcome) = unseen(view) {
             return outcome;
         }
-        let drawing: Vec<&Holder> = view.holders.iter().filter(draws).collect();
+        let drawing: Vec<&Holder> = view.holders.iter().filter(|holder| draws(holder)).collect();
         let known = drawing.iter().any(|holder| holder.bytes.value().is_some());
         if !drawing.is_empty() && !known {
             let text = "the driver does not tell what the desktop's programs hold";
@@ -42,7 +42,7 @@ impl Rule for Consumers {
 }
 
 /// Programs of the screen, not those that compute and draw besides.
-fn draws(holder: &&Holder) -> bool {
+fn draws(holder: &Holder) -> bool {
     holder.listed && holder.kinds.graphics && !holder.kinds.compute && holder.id.is_some()
 }
 

@@ -129,8 +129,8 @@ pub fn line_for(
             && (row.software == "*" || row.software == software)
             && holds.contains(&row.when)
     };
-    let rows = RUNNING.iter().chain(rows()).filter(fits);
-    rows.filter_map(|row| Some((filled_with(row.line, value)?, row.cost))).next()
+    let mut rows = RUNNING.iter().chain(rows()).filter(fits);
+    rows.find_map(|row| Some((filled_with(row.line, value)?, row.cost)))
 }
 
 #[cfg(test)]
