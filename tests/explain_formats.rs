@@ -595,6 +595,27 @@ static CASES: &[Case] = &[
         HOST,
         None,
     ),
+    case(
+        "Nov 01 10:00:00 box systemd-oomd[700]: Killed /user.slice/app-python.scope due to memory pressure for /user.slice being 80% > 50%",
+        "linux",
+        false,
+        HOST,
+        None,
+    ),
+    case(
+        "earlyoom[9]: sending SIGTERM to process 77 uid 1000 \"python3\": badness 870, VmRSS 30000 MiB",
+        "linux",
+        false,
+        HOST,
+        None,
+    ),
+    case(
+        "providers=['CPUExecutionProvider']\n[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : BFCArena::AllocateRawInternal Failed to allocate memory for requested buffer of size 3221225472",
+        "onnxruntime",
+        false,
+        HOST,
+        None,
+    ),
     case("fatal error: runtime: out of memory", "go", false, HOST, None),
     case("memory allocation of 8589934592 bytes failed", "rust", false, HOST, None),
 ];

@@ -6,8 +6,8 @@ use verdict_support::*;
 use vramlens::analyze::{Fragmentation, Holder, View};
 use vramlens::ids::{CudaOrdinal, GpuUuid};
 use vramlens::sample::{
-    AllocatorBasis, AllocatorDevice, AllocatorSample, FreeBlocks, ProcSample, Reading, SizeClass,
-    Why,
+    AllocatorBackend, AllocatorBasis, AllocatorDevice, AllocatorSample, BlockSize, FreeBlocks,
+    ProcSample, Reading, SizeClass, Why,
 };
 use vramlens::units::Bytes;
 
@@ -34,11 +34,17 @@ fn device(ordinal: u32, allocated: u64, reserved: u64, blocks: &[u64]) -> Alloca
             largest,
             largest_request: largest,
             histogram: blocks.iter().map(class).collect(),
+            sizes: Vec::new(),
+            sizes_complete: false,
+            private_bytes: None,
+            releasable: None,
+            read_at: None,
         }),
         private_pools: Reading::Absent(Why::NotAsked),
         expandable_segments: Reading::Absent(Why::NotAsked),
         peak_allocated: Reading::Absent(Why::NotAsked),
         peak_reserved: Reading::Absent(Why::NotAsked),
+        gpu: None,
     }
 }
 
@@ -47,6 +53,7 @@ fn allocates(mut process: ProcSample, devices: Vec<AllocatorDevice>) -> ProcSamp
         at: stamp(T0),
         basis: AllocatorBasis::Blocks,
         devices,
+        backend: AllocatorBackend::Native,
     }));
     process
 }
@@ -95,6 +102,32 @@ fn one_device_on_one_gpu_needs_no_environment() {
     assert_eq!(view.gpus[1].ledger.get().unwrap().cached, Bytes::gib(1));
     let view = seen(process, &[0, 1]);
     assert!(view.holders.iter().all(|holder| holder.allocator.is_none()), "it may be either");
+}
+
+#[test]
+fn the_process_knows_best_which_gpu_it_means() {
+    let mut own = device(0, GIB, 2 * GIB, &[]);
+    own.gpu = Some(uuid(2));
+    let view = seen(allocates(torch(), vec![own.clone()]), &[0, 2]);
+    let found: Vec<_> = view.holders.iter().map(allocated).collect();
+    assert_eq!(found, [None, Some(Bytes::gib(1))]);
+    own.gpu = Some(GpuUuid::new("GPU-elsewhere"));
+    let view = seen(allocates(torch(), vec![own]), &[0, 2]);
+    assert!(view.holders.iter().all(|holder| holder.allocator.is_none()));
+}
+
+#[test]
+fn exact_sizes_count_and_private_pools_do_not() {
+    let mut exact = device(0, 10 * GIB, 20 * GIB, &[8 * GIB, 2 * GIB]);
+    let Reading::Value(free) = &mut exact.free else { panic!("no blocks") };
+    let block = |gib, private| BlockSize { size: Bytes::gib(gib), count: 1, private };
+    free.sizes = vec![block(3, false), block(7, true)];
+    free.sizes_complete = true;
+    let view = seen(allocates(torch(), vec![exact]), &[0]);
+    let Fragmentation::Blocks { reusable, fragmented, .. } = view.holders[0].fragmentation else {
+        panic!("no blocks")
+    };
+    assert_eq!((reusable, fragmented), (Bytes::gib(3), Bytes::gib(7)));
 }
 
 #[test]

@@ -4,9 +4,10 @@
 mod procs;
 
 use procs::{Process, Tree, at, of, pids};
+use vramlens::host::{Options, Probe};
 use vramlens::ids::Pid;
 use vramlens::sample::{ProcState, Reading, Why};
-use vramlens::units::{Bytes, Percent};
+use vramlens::units::Bytes;
 
 fn init() -> Process {
     Process::new(1, "systemd").with(|process| {
@@ -200,79 +201,6 @@ fn a_thread_s_number_is_no_process() {
 }
 
 #[test]
-fn later_looks_read_what_moves() {
-    let tree = Tree::new();
-    tree.put(&init());
-    let mut process = Process::cuda(604, "python");
-    tree.put(&process);
-    let mut probe = tree.probe();
-    probe.look(at(100_000), &[]);
-    process.cpu_ticks += 150;
-    process.written = 77;
-    tree.put(&process);
-    let tick = probe.look(at(101_000), &[]);
-    let sample = of(&tick, 604).unwrap();
-    assert_eq!(sample.cpu, Reading::Value(Percent(150.0)));
-    assert_eq!(sample.written, Some(Bytes(0)));
-    let tick = probe.look(at(105_000), &[]);
-    assert_eq!(of(&tick, 604).unwrap().written, Some(Bytes(77)));
-    // It closes its devices.
-    process.files.truncate(3);
-    tree.put(&process);
-    let tick = probe.look(at(120_000), &[]);
-    assert_eq!(of(&tick, 604).map(|sample| sample.devices.value().unwrap().any()), Some(false));
-    assert_eq!(pids(&probe.look(at(121_000), &[])), [0_u32; 0]);
-}
-
-#[test]
-fn a_reused_pid_is_another_process() {
-    let tree = Tree::new();
-    tree.put(&init());
-    tree.put(&Process::cuda(604, "python"));
-    let mut probe = tree.probe();
-    probe.look(at(100_000), &[Pid(604)]);
-    tree.remove(604);
-    assert_eq!(pids(&probe.look(at(101_000), &[Pid(604)])), [0_u32; 0]);
-    tree.put(&Process::new(604, "innocent").with(|process| process.start_ticks = 10_100));
-    let tick = probe.look(at(102_000), &[Pid(604)]);
-    let sample = of(&tick, 604).unwrap();
-    assert_eq!((sample.comm.as_str(), sample.id.start_ticks), ("innocent", 10_100));
-    assert!(!sample.devices.value().unwrap().any());
-}
-
-#[test]
-fn new_holders_are_seen_soon_and_old_ones_in_rotation() {
-    let tree = Tree::new();
-    tree.put(&init());
-    for pid in 2000..2120 {
-        tree.put(&Process::new(pid, "idle"));
-    }
-    let mut options = tree.options();
-    options.slice_processes = 10;
-    let mut probe = vramlens::host::Probe::new(tree.path(""), options);
-    let mut now = 200_000;
-    let mut look = |probe: &mut vramlens::host::Probe| {
-        now += 1000;
-        pids(&probe.look(at(now), &[]))
-    };
-    assert_eq!(look(&mut probe), [0_u32; 0]);
-    // A new process opens the device some seconds after it has started.
-    let young =
-        |files: &[&str]| Process::new(3000, "new").open(files).with(|p| p.start_ticks = 20_000);
-    tree.put(&young(&[]));
-    for _ in 0..3 {
-        assert_eq!(look(&mut probe), [0_u32; 0]);
-    }
-    tree.put(&young(&["dev/nvidia-uvm"]));
-    let soon = (0..5).find(|_| look(&mut probe).contains(&3000));
-    assert!(soon.is_some(), "a young process was not asked again");
-    // An old one opens it, too.
-    tree.put(&Process::new(2077, "idle").open(&["dev/nvidia-uvm"]));
-    let later = (0..60).find(|_| look(&mut probe).contains(&2077));
-    assert!(later.is_some(), "the rotation did not reach an old process");
-}
-
-#[test]
 fn containers_units_and_jobs_are_named() {
     let id = "0123456789abcdef".repeat(4);
     let tree = Tree::new();
@@ -372,7 +300,7 @@ fn the_machine_s_facts_are_read_from_the_tree() {
 #[test]
 fn an_empty_or_missing_proc_is_an_empty_answer() {
     let dir = tempfile::tempdir().unwrap();
-    let mut probe = vramlens::host::Probe::new(dir.path(), vramlens::host::Options::default());
+    let mut probe = Probe::new(dir.path(), Options::default());
     let tick = probe.look(at(1), &[Pid(1), Pid(0)]);
     assert!(tick.procs.is_empty());
     assert_eq!(tick.scan.processes, 0);

@@ -235,6 +235,18 @@ fn the_proof_names_what_is_left_and_the_next_command() {
 }
 
 #[test]
+fn memory_that_does_not_come_back_stands_under_its_process() {
+    let before = seen(vec![(500, 22)], vec![engine()]);
+    let mut kept = gpu(0);
+    kept.memory = Reading::Value(memory(80 * GIB, 20 * GIB, GIB));
+    let after = watched(5, &[kept], &host(), &[init()]).1;
+    let proof = kill_proof(&before, &after, &zombies(&before, None));
+    assert_eq!(proof.sentence, "freed 2.0 of 22.0 GiB on GPU 0");
+    assert_eq!(proof.remaining[0].pid, Pid(500));
+    assert!(proof.remaining[0].reason.starts_with("20.0 GiB on GPU 0 did not come back yet"));
+}
+
+#[test]
 fn the_proof_finds_who_keeps_the_memory_of_a_killed_process() {
     let before = seen(vec![(500, 5)], vec![shell(), job()]);
     let plan = plan(&before, &[id(500)], None);

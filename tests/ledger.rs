@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use verdict_support::*;
 use vramlens::analyze::{Freshness, Ledger, View};
 use vramlens::history::History;
-use vramlens::sample::{Memory, MemoryApi, Reading, Why};
+use vramlens::sample::{Memory, MemoryApi, MigInfo, Reading, Why};
 use vramlens::units::Bytes;
 
 fn adds_up(ledger: &Ledger) -> bool {
@@ -154,4 +154,35 @@ fn an_empty_history_and_a_stalled_one_say_so() {
     );
     assert_eq!(view.gpus[0].freshness, view.freshness);
     assert_eq!(view.gpus_age_ms, Some(12_000));
+}
+
+#[test]
+fn a_mig_instance_has_the_rows_and_its_gpu_has_the_sum() {
+    let listed = vec![row(10, 5 * GIB)];
+    let mut whole = with_rows(gpu(0), listed.clone());
+    whole.mig_enabled = Reading::Value(true);
+    let mut instance = with_rows(gpu(7), listed);
+    instance.mig = Some(MigInfo {
+        parent: uuid(0),
+        gpu_instance: Reading::Value(1),
+        compute_instance: Reading::Value(0),
+    });
+    let mut silent = whole.clone();
+    silent.processes = Reading::Absent(Why::NoPermission);
+    for parent in [whole, silent] {
+        let procs = [cuda(process(10, "python"), &[0])];
+        let (history, view) = watched(3, &[parent, instance.clone()], &host(), &procs);
+        assert_eq!(view.holders.len(), 1, "shown once");
+        assert_eq!(view.holders[0].gpu, uuid(7));
+        for gpu in &view.gpus {
+            assert_eq!(gpu.ledger.get().unwrap().processes, Bytes::gib(5));
+        }
+        let mut past = moment(T0 + 3_200);
+        past.at_boot_ms = Some(T0 + 1_000);
+        let past = View::build(&history, &past);
+        assert_eq!(past.holders.len(), 1);
+        for gpu in &past.gpus {
+            assert_eq!(gpu.ledger.get().unwrap().processes, Bytes::gib(5));
+        }
+    }
 }

@@ -1,9 +1,11 @@
 //! What of an allocator's cache is of use for the next request.
 
 use super::Fragmentation;
-use crate::history::gpu_of;
+use crate::history::gpu_of_device;
 use crate::ids::GpuUuid;
-use crate::sample::{AllocatorDevice, AllocatorSample, GpuSample, ProcSample, Reading};
+use crate::sample::{
+    AllocatorDevice, AllocatorSample, BlockSize, FreeBlocks, GpuSample, ProcSample, Reading,
+};
 use crate::units::Bytes;
 
 /// The allocator's figures for one GPU: those devices of it that belong there.
@@ -17,19 +19,21 @@ pub fn for_gpu(
         Reading::Value(sample) => sample,
         Reading::Absent(why) => return Some(Reading::Absent(*why)),
     };
+    if sample.devices.is_empty() {
+        // Another allocator than the native one has no figures, and a name.
+        return Some(Reading::Value(sample.clone()));
+    }
     let count = sample.devices.len();
     let here = |device: &&AllocatorDevice| {
-        gpu_of(device.ordinal, process, gpus, listed, count).as_ref() == Some(gpu)
+        gpu_of_device(device, process, gpus, listed, count).as_ref() == Some(gpu)
     };
     let devices: Vec<_> = sample.devices.iter().filter(here).cloned().collect();
-    (!devices.is_empty()).then(|| {
-        Reading::Value(AllocatorSample {
-            at: sample.at,
-            backend: sample.backend,
-            basis: sample.basis,
-            devices,
-        })
-    })
+    (!devices.is_empty()).then_some(Reading::Value(AllocatorSample {
+        at: sample.at,
+        backend: sample.backend,
+        basis: sample.basis,
+        devices,
+    }))
 }
 
 /// Reserved and not allocated.
@@ -48,13 +52,7 @@ pub fn of_allocator(
     let cached = device.reserved - device.allocated;
     let Reading::Value(free) = &device.free else { return Fragmentation::CachedOnly { cached } };
     let request = request.unwrap_or(Bytes(device.reserved.0 / 10));
-    // A class that the request falls into counts only if its largest block is known to fit.
-    let fits = |from: Bytes| from >= request;
-    let mut reusable: Bytes =
-        free.histogram.iter().filter(|class| fits(class.from)).map(|class| class.bytes).sum();
-    if reusable == Bytes::ZERO && free.largest_request.max(free.largest) >= request {
-        reusable = free.largest.max(free.largest_request);
-    }
+    let reusable = usable(free, request);
     let reusable = reusable.min(cached);
     Fragmentation::Blocks {
         cached,
@@ -63,4 +61,20 @@ pub fn of_allocator(
         request,
         largest_request: free.largest_request,
     }
+}
+
+/// Bytes in free blocks that are large enough. Blocks of private pools are of no use to others.
+fn usable(free: &FreeBlocks, request: Bytes) -> Bytes {
+    if free.sizes_complete {
+        let fits = |block: &&BlockSize| block.size >= request && !block.private;
+        let bytes = |block: &BlockSize| Bytes(block.size.0.saturating_mul(block.count));
+        return free.sizes.iter().filter(fits).map(bytes).sum();
+    }
+    // Of a class that the request falls into only the largest block is known to fit.
+    let classes = free.histogram.iter().filter(|class| class.from >= request);
+    let usable: Bytes = classes.map(|class| class.bytes).sum();
+    if usable == Bytes::ZERO && free.largest_request.max(free.largest) >= request {
+        return free.largest.max(free.largest_request);
+    }
+    usable - free.private_bytes.unwrap_or(Bytes::ZERO)
 }

@@ -92,7 +92,8 @@ pub fn kill_proof(before: &View, after: &View, plan: &KillPlan) -> KillProof {
     remaining.extend(ghosts(after, plan, &targets));
     remaining.extend(restarted(before, after, plan));
     if remaining.is_empty() {
-        remaining.extend(freed.iter().filter(|part| !part.enough()).map(missing));
+        remaining
+            .extend(freed.iter().filter(|part| !part.enough()).map(|part| missing(plan, part)));
     }
     let sentence = sentence(&freed);
     KillProof { freed, unlisted, remaining, sentence }
@@ -220,11 +221,14 @@ fn restarted(before: &View, after: &View, plan: &KillPlan) -> Vec<Remaining> {
     found
 }
 
-fn missing(part: &Freed) -> Remaining {
+/// Stands under the first target that held memory there.
+fn missing(plan: &KillPlan, part: &Freed) -> Remaining {
+    let held = |row: &&PlanRow| row.bytes.iter().any(|share| share.gpu == part.gpu);
+    let pid = plan.rows.iter().find(held).map_or(Pid(0), |row| row.id.pid);
     let lacking = part.expected - part.freed;
     Remaining {
-        pid: Pid(0),
-        bytes: Some(lacking),
+        pid,
+        bytes: None,
         reason: format!(
             "{lacking} on GPU {} did not come back yet: the driver may still be taking it down, or \
              another process took it",

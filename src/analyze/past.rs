@@ -1,5 +1,7 @@
 //! The view of an earlier moment, from what history has kept of it.
 
+use std::collections::HashSet;
+
 use super::ledger::Entry;
 use super::workload::recognise;
 use super::{
@@ -7,7 +9,7 @@ use super::{
     Weight, growth,
 };
 use crate::history::{GpuTrack, History, HolderTrack, TIERS, to_bytes};
-use crate::ids::Stamp;
+use crate::ids::{GpuUuid, Pid, Stamp};
 use crate::sample::{GpuSample, Memory, Reading, Utilization, Why};
 use crate::units::{Bytes, Celsius, Milliwatts, Percent};
 
@@ -24,7 +26,7 @@ pub fn build(history: &History, moment: &Moment, at_ms: u64) -> View {
         history.gpus().filter(|track| track.used.at(at_ms, now_ms).is_some()).collect();
     tracks.sort_by_key(|track| order(history, track));
     view.holders = holders(history, &tracks, at_ms, now_ms);
-    view.gpus = tracks.iter().map(|track| gpu(track, &view, at_ms, now_ms)).collect();
+    view.gpus = tracks.iter().map(|track| gpu(track, &tracks, &view, (at_ms, now_ms))).collect();
     view
 }
 
@@ -36,14 +38,22 @@ fn order(history: &History, track: &GpuTrack) -> (usize, u32) {
     (place.unwrap_or(usize::MAX), track.facts.index.0)
 }
 
-fn gpu(track: &GpuTrack, view: &View, at_ms: u64, now_ms: u64) -> GpuView {
+fn gpu(track: &GpuTrack, all: &[&GpuTrack], view: &View, (at_ms, now_ms): (u64, u64)) -> GpuView {
+    let own = &track.facts.uuid;
+    let instance = |uuid: &GpuUuid| {
+        let of = |other: &&&GpuTrack| other.facts.uuid == *uuid;
+        let info = all.iter().find(of).and_then(|other| other.facts.mig.as_ref());
+        info.is_some_and(|info| info.parent == *own)
+    };
     let (used, step_ms) = track
         .used
         .at(at_ms, now_ms)
         .map_or((Bytes::ZERO, 0), |(cell, step)| (to_bytes(cell), step));
     let here: Vec<&Holder> = view.holders.iter().filter(|h| h.gpu == track.facts.uuid).collect();
-    let entries: Vec<_> = here
+    let entries: Vec<_> = view
+        .holders
         .iter()
+        .filter(|holder| holder.gpu == *own || instance(&holder.gpu))
         .map(|holder| Entry { bytes: holder.bytes, of_dead: false, cached: Bytes::ZERO })
         .collect();
     let memory = track.facts.memory.map(|memory| Memory {
@@ -105,6 +115,13 @@ fn holders(history: &History, gpus: &[&GpuTrack], at_ms: u64, now_ms: u64) -> Ve
             Some((place, track, to_bytes(cell)))
         })
         .collect();
+    // What a GPU in MIG mode lists is left to its instances, where they list it too.
+    let instance = |place: usize| gpus[place].facts.mig.as_ref().map(|info| &info.parent);
+    let repeated: HashSet<(GpuUuid, Pid)> = found
+        .iter()
+        .filter_map(|(place, track, _)| Some((instance(*place)?.clone(), track.pid)))
+        .collect();
+    found.retain(|(_, track, _)| !repeated.contains(&(track.gpu.clone(), track.pid)));
     found.sort_by_key(|(place, track, bytes)| (*place, std::cmp::Reverse(*bytes), track.pid));
     found.into_iter().map(|(_, track, bytes)| holder(track, bytes, at_ms)).collect()
 }

@@ -2,7 +2,25 @@
 //! make of the driver's order.
 
 use crate::ids::{CudaOrdinal, GpuUuid};
-use crate::sample::{EnvVar, GpuSample, ProcSample};
+use crate::sample::{AllocatorDevice, EnvVar, GpuSample, ProcSample};
+
+/// The GPU of one of an allocator's devices: the process's own word where it says so, else what
+/// its device number means.
+pub fn gpu_of_device(
+    device: &AllocatorDevice,
+    process: &ProcSample,
+    gpus: &[GpuSample],
+    listed: &[&GpuUuid],
+    devices: usize,
+) -> Option<GpuUuid> {
+    let known = |uuid: &&GpuUuid| {
+        gpus.iter().any(|gpu| gpu.uuid == **uuid) && (listed.is_empty() || listed.contains(uuid))
+    };
+    match device.gpu.as_ref().filter(known) {
+        Some(uuid) => Some(uuid.clone()),
+        None => gpu_of(device.ordinal, process, gpus, listed, devices),
+    }
+}
 
 /// The GPU of a CUDA process's device number, where that can be known. `listed` are the GPUs on
 /// which the driver lists the process: an answer outside of them is no answer. `devices` is how

@@ -15,7 +15,7 @@ use crate::sample::{
 use crate::units::Bytes;
 
 pub use chart::ChartPoint;
-pub use devices::gpu_of;
+pub use devices::{gpu_of, gpu_of_device};
 pub use tier::{Cell, Series, TIERS};
 pub use track::{GpuTrack, HolderTrack, ProcTrack, UseTrack, to_bytes};
 
@@ -238,7 +238,7 @@ impl History {
             let listed = listed_on(tick, process.id.pid);
             for device in &allocator.devices {
                 let count = allocator.devices.len();
-                let gpu = gpu_of(device.ordinal, process, &tick.gpus, &listed, count);
+                let gpu = gpu_of_device(device, process, &tick.gpus, &listed, count);
                 if let Some(gpu) = gpu {
                     *sums.entry(gpu).or_default() += device.allocated;
                 }

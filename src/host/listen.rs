@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::host::root::Root;
 use crate::ids::Pid;
@@ -18,7 +18,7 @@ type Ports = HashMap<u64, u16>;
 /// Listening sockets by network namespace.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
-    namespaces: HashMap<String, (u64, Rc<Ports>)>,
+    namespaces: HashMap<String, (u64, Arc<Ports>)>,
 }
 
 impl Listeners {
@@ -35,7 +35,7 @@ impl Listeners {
         ports
     }
 
-    fn table(&mut self, root: &Root, pid: Pid, now_ms: u64) -> Rc<Ports> {
+    fn table(&mut self, root: &Root, pid: Pid, now_ms: u64) -> Arc<Ports> {
         let name = std::fs::read_link(root.of(pid, "ns/net"))
             .ok()
             .and_then(|link| link.into_os_string().into_string().ok());
@@ -43,7 +43,7 @@ impl Listeners {
         if let Some((at, ports)) = name.as_ref().and_then(|name| self.namespaces.get(name))
             && fresh(*at)
         {
-            return Rc::clone(ports);
+            return Arc::clone(ports);
         }
         let mut ports = Ports::new();
         for file in ["net/tcp", "net/tcp6"] {
@@ -51,11 +51,11 @@ impl Listeners {
                 read_listening(BufReader::new(file.take(LIMIT)), &mut ports);
             }
         }
-        let ports = Rc::new(ports);
+        let ports = Arc::new(ports);
         if let Some(name) = name {
             self.namespaces.retain(|_, (at, _)| fresh(*at));
             if self.namespaces.len() < MOST_NAMESPACES {
-                self.namespaces.insert(name, (now_ms, Rc::clone(&ports)));
+                self.namespaces.insert(name, (now_ms, Arc::clone(&ports)));
             }
         }
         ports

@@ -39,8 +39,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             stand_ins: Vec::new(),
-            slice_processes: 32,
-            slice_files: 1024,
+            slice_processes: 128,
+            slice_files: 512,
             slow_read_ms: 250,
             slow_look_ms: 600,
             most_processes: 4096,

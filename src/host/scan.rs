@@ -22,11 +22,14 @@ const SPREAD_MS: u64 = 10_000;
 const YOUNG_MS: u64 = 64_000;
 /// The first look may take this long; what it does not reach comes in the next ones.
 const FIRST_LOOK: Duration = Duration::from_secs(2);
-/// Listing `/proc` costs a microsecond a process, so with many it is done every few looks: one
-/// millisecond of rest for each process above this.
+/// Listing `/proc` costs a microsecond a process, so with many it is done every few looks: two
+/// milliseconds of rest for each process above this.
 const FEW: u64 = 500;
 /// After this many times a process is old, and only its files are asked for.
 const OLD: u8 = 7;
+/// So often in a row an unchanged number of open files counts as unchanged files. CUDA opens several
+/// at once.
+const UNCHANGED: u8 = 7;
 
 /// What is remembered of a process.
 #[derive(Debug)]
@@ -42,6 +45,9 @@ pub(super) struct Entry {
     due_ms: u64,
     scanned_ms: u64,
     listed_in: u64,
+    /// Number of its open files, where the kernel tells it without a list; else 0.
+    open_files: i64,
+    unchanged: u8,
 }
 
 /// How much one look may ask.
@@ -67,7 +73,7 @@ impl Scan {
     /// Brings the list of processes up to date. Where the kernel's count of tasks and its newest
     /// pid have not changed, nobody came or went, and the directory is not read.
     pub fn refresh(&mut self, root: &Root, now: Stamp) {
-        let rest_ms = (self.entries.len() as u64).saturating_sub(FEW);
+        let rest_ms = (self.entries.len() as u64).saturating_sub(FEW) * 2;
         if self.listed_ms.is_some_and(|at| now.boot_ms.saturating_sub(at) < rest_ms) {
             return;
         }
@@ -121,6 +127,10 @@ impl Scan {
             }
             processes += 1;
             let Some(entry) = self.entries.get_mut(&pid) else { continue };
+            if entry.seems_unchanged(root, Pid(pid)) {
+                entry.put_off(now, pid);
+                continue;
+            }
             match entry.ask(root, Pid(pid), table) {
                 Some(asked) => {
                     files += asked.files;
@@ -206,6 +216,7 @@ pub(super) struct ProcStat<'a> {
 }
 
 struct Asked {
+    open_files: i64,
     /// `None` where only files were asked for.
     stat: Option<Stat>,
     devices: Reading<NvidiaFds>,
@@ -225,6 +236,8 @@ impl Entry {
             due_ms: 0,
             scanned_ms: 0,
             listed_in: 0,
+            open_files: 0,
+            unchanged: 0,
         }
     }
 
@@ -239,17 +252,35 @@ impl Entry {
             self.kernel = stat.kernel_thread();
         }
         self.devices = asked.devices;
-        self.scanned_ms = now.boot_ms;
+        self.open_files = asked.open_files;
+        self.unchanged = 0;
         let started_ms = self.start_ticks.saturating_mul(1000) / ticks_per_second.max(1);
         let young = now.boot_ms.saturating_sub(started_ms) < YOUNG_MS && !self.kernel;
-        let wait = if young {
-            1000 << self.scans.min(5)
+        if young {
+            self.scanned_ms = now.boot_ms;
+            self.due_ms = now.boot_ms + (1000 << self.scans.min(5));
+            self.scans = self.scans.saturating_add(1);
         } else {
             self.scans = OLD;
-            ROTATION_MS + u64::from(pid).wrapping_mul(7919) % SPREAD_MS
-        };
-        self.due_ms = now.boot_ms + wait;
-        self.scans = self.scans.saturating_add(1);
+            self.put_off(now, pid);
+        }
+    }
+
+    /// Its turn comes again after a rotation.
+    fn put_off(&mut self, now: Stamp, pid: u32) {
+        self.scanned_ms = now.boot_ms;
+        self.due_ms = now.boot_ms + ROTATION_MS + u64::from(pid).wrapping_mul(7919) % SPREAD_MS;
+    }
+
+    /// Whether an old process has as many files open as before; not for ever, since one may be
+    /// closed and another opened.
+    fn seems_unchanged(&mut self, root: &Root, pid: Pid) -> bool {
+        // A tree of ordinary files has sizes that say nothing.
+        if self.scans < OLD || self.open_files <= 0 || !root.is_machine() {
+            return false;
+        }
+        self.unchanged += 1;
+        self.unchanged <= UNCHANGED && fds::size(root, pid) == Ok(self.open_files)
     }
 
     /// State, group and devices; `None` where the process has ended. Of an old one only the files:
@@ -261,26 +292,31 @@ impl Entry {
             && open.seen > 0
         {
             let devices = Reading::Value(open.devices);
-            return Some(Asked { stat: None, devices, files: open.seen });
+            return Some(Asked { open_files: open.size, stat: None, devices, files: open.seen });
         }
         let stat = match stat::read(root, pid) {
             Ok(stat) => stat,
             Err(Why::Gone) => return None,
             Err(why) => {
-                return Some(Asked { stat: None, devices: Reading::Absent(why), files: 0 });
+                let devices = Reading::Absent(why);
+                return Some(Asked { open_files: 0, stat: None, devices, files: 0 });
             }
         };
+        let mut open_files = 0;
         let (devices, files) = if stat.kernel_thread() || stat.defunct() {
             (Reading::Value(NvidiaFds::default()), 0)
         } else {
             let of_threads = stat.state == ProcState::Zombie;
             match fds::scan(root, pid, table, Depth::Devices, of_threads) {
-                Ok(open) => (Reading::Value(open.devices), open.seen),
+                Ok(open) => {
+                    open_files = open.size;
+                    (Reading::Value(open.devices), open.seen)
+                }
                 Err(Why::Gone) => return None,
                 Err(why) => (Reading::Absent(why), 0),
             }
         };
-        Some(Asked { stat: Some(stat), devices, files })
+        Some(Asked { open_files, stat: Some(stat), devices, files })
     }
 }
 

@@ -28,6 +28,8 @@ pub enum Basis {
     Measured,
     /// Arithmetic, within the band.
     Estimated,
+    /// Arithmetic on the shape of a typical model of that size.
+    Assumed,
 }
 
 /// One line of an answer.
@@ -137,6 +139,11 @@ pub fn llama(model: &Model, placed: &Placement, settings: &Settings, cuda: &Over
     if gpu.draft > 0 {
         let note = format!("{} layers: weights, cache, scratch", model.shape.nextn);
         lines.push(Line::band("draft", "guessing ahead", gpu.draft, COMPUTE_BAND.0, note));
+    }
+    if model.format == Format::Size {
+        for line in lines.iter_mut().filter(|line| line.basis == Basis::Exact) {
+            line.basis = Basis::Assumed;
+        }
     }
     let band = if model.shape.known { COMPUTE_BAND.0 } else { COMPUTE_BAND.1 };
     let note = settings.compute.era.words().to_owned();

@@ -40,8 +40,15 @@ impl Case {
             return;
         }
         self.figures = event.figures.clone();
-        if let Some(gpu) = gpu {
+        if let Some(gpu) = gpu.filter(|gpu| gpu.line != event.line || self.outcome == Outcome::Gpu)
+        {
             self.figures.fill_from(&gpu.figures);
+        } else if let Some(bytes) = self.figures.get(Slot::Requested)
+            && self.outcome == Outcome::Host
+        {
+            // An allocator that the host and devices share: here it is the host's.
+            self.figures.set(Slot::HostRequested, bytes);
+            self.figures.clear(Slot::Requested);
         }
         if matches!(self.outcome, Outcome::Gpu | Outcome::Host) {
             self.merge(&event);
@@ -165,6 +172,7 @@ impl Case {
                 (Mark::Webui, "stable-diffusion-webui"),
                 (Mark::ExLlama, "exllama"),
                 (Mark::Diffusers, "diffusers"),
+                (Mark::DeepSpeed, "deepspeed"),
                 (Mark::Rocm, "pytorch-rocm"),
             ])
             .unwrap_or(own),

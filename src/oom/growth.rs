@@ -55,7 +55,7 @@ pub(super) fn find(
         }
         let points = shapes.entry(shape).or_default();
         points.values.push(value);
-        points.counters.extend(first_integer(line.body()));
+        points.counters.extend(largest_integer(line.body()));
         points.work.extend(work(&lower));
     }
     let mut rising: Vec<Points> = shapes.into_values().filter(rises).collect();
@@ -165,11 +165,12 @@ fn last_number(body: &str) -> Option<u64> {
     }
 }
 
-/// The first counter of a line: clocks and dates are none.
-fn first_integer(body: &str) -> Option<u64> {
+/// The largest counter of a line: clocks and dates are none.
+fn largest_integer(body: &str) -> Option<u64> {
     body.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '-')))
         .filter(|word| word.len() < 12)
-        .find_map(|word| word.trim_end_matches(':').parse().ok())
+        .filter_map(|word| word.trim_end_matches(':').parse().ok())
+        .max()
 }
 
 /// The amount of work that a line names.

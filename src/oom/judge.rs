@@ -98,6 +98,9 @@ impl Case {
             if let Some(cause) = self.cause_of(first) {
                 return (Outcome::Other, Some(cause));
             }
+            if self.is_on_the_cpu(first) {
+                return (Outcome::Host, Some(first));
+            }
             return match host {
                 Some(host) => (Outcome::Host, Some(host)),
                 None => (Outcome::Gpu, Some(first)),
@@ -182,7 +185,8 @@ impl Case {
         let retrying = self.has_in(Mark::Retrying, from..=to);
         let success = self.signs.iter().rev().find(|sign| sign.mark == Mark::Success);
         let ends_well = success.is_some_and(|sign| {
-            sign.line > to && !(sign.line..self.digest.lines.len()).any(traceback_after)
+            sign.line > event.last_line
+                && !(sign.line..self.digest.lines.len()).any(traceback_after)
         });
         retrying && ends_well
     }
@@ -204,6 +208,12 @@ impl Case {
                 .position(|e| is_host(e) && !generic(e))
                 .or_else(|| self.events.iter().position(is_host)),
         }
+    }
+
+    /// ONNX Runtime's arena says the same on the CPU.
+    fn is_on_the_cpu(&self, gpu: usize) -> bool {
+        let onnx = self.events.get(gpu).is_some_and(|e| e.signature.id.starts_with("ort."));
+        onnx && self.has(Mark::CpuProvider) && !self.has(Mark::CudaProvider)
     }
 
     /// A fault before a message without figures, which then is only its consequence.

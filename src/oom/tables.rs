@@ -160,14 +160,19 @@ fn capacity(text: &str, lower: &str, header: &str, tables: &mut Tables) {
         None => Vec::new(),
     };
     if !columns.is_empty() && !sizes.is_empty() {
+        let mut used = None;
         for (column, value) in columns.iter().zip(&sizes) {
             match () {
                 () if column.contains("memory.total") => {
                     tables.total = tables.total.or(Some(*value));
                 }
                 () if column.contains("memory.free") => tables.free = tables.free.or(Some(*value)),
+                () if column.contains("memory.used") => used = used.or(Some(*value)),
                 () => {}
             }
+        }
+        if let (Some(total), Some(used), None) = (tables.total, used, tables.free) {
+            tables.free = total.checked_sub(used);
         }
         return;
     }

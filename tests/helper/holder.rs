@@ -12,6 +12,7 @@
 //! write FILE     writes to disk without end       look PID        a probe's look at a process
 //! kill PID START SIGNAL                           carries out an order
 //! crowd N        has N children, which end with it
+//! await          says that it is there and goes on once a line comes on standard input
 //! ```
 #![allow(unsafe_code, reason = "fork, and threads that outlive the first one")]
 
@@ -54,6 +55,10 @@ fn main() {
             "kill" => return kill(&next(), &next(), &next()),
             "look" => return look(&next()),
             "crowd" => crowd(&next()),
+            "await" => {
+                say("ready");
+                let _ = std::io::stdin().read_line(&mut String::new());
+            }
             other => {
                 let _ = writeln!(std::io::stderr(), "{other}?");
                 std::process::exit(2);
@@ -113,11 +118,16 @@ fn split() {
 }
 
 fn crowd(count: &str) {
+    let parent = getpid();
     for _ in 0..count.parse().expect("a number") {
         // SAFETY: the process has one thread, so the child may do anything.
         if unsafe { fork() }.expect("fork").is_child() {
             nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).expect("pdeathsig");
-            wait();
+            // It may have ended before it could be said.
+            if nix::unistd::getppid() == parent {
+                wait();
+            }
+            std::process::exit(0);
         }
     }
 }

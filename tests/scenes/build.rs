@@ -213,6 +213,7 @@ pub fn gpu_view(sample: GpuSample, holders: &[Holder]) -> GpuView {
 
 pub fn view(samples: Vec<GpuSample>, holders: Vec<Holder>) -> View {
     View {
+        relatives: Vec::new(),
         at: NOW,
         driver: Some(DriverInfo {
             version: Reading::Value("580.159.04".into()),

@@ -42,6 +42,7 @@ fn allocator() -> AllocatorSample {
     AllocatorSample {
         at: NOW,
         basis: AllocatorBasis::Blocks,
+        backend: AllocatorBackend::Native,
         devices: vec![AllocatorDevice {
             ordinal: CudaOrdinal(0),
             allocated: g(637),
@@ -65,11 +66,17 @@ fn allocator() -> AllocatorSample {
                     class(Bytes::mib(128), 20, Bytes::mib(5200)),
                     class(Bytes::mib(256), 6, Bytes::mib(5100)),
                 ],
+                sizes: Vec::new(),
+                sizes_complete: false,
+                private_bytes: None,
+                releasable: None,
+                read_at: None,
             }),
             private_pools: Reading::Value(Bytes::ZERO),
             expandable_segments: Reading::Value(false),
             peak_allocated: Reading::Value(g(790)),
             peak_reserved: Reading::Value(g(861)),
+            gpu: None,
         }],
     }
 }
@@ -212,6 +219,7 @@ pub fn unified() -> View {
 /// Nothing yet.
 pub fn nothing() -> View {
     View {
+        relatives: Vec::new(),
         at: NOW,
         driver: None,
         host: None,

@@ -34,7 +34,9 @@ pub struct Tree {
 
 impl Tree {
     pub fn new() -> Self {
-        let tree = Self { dir: tempfile::tempdir().unwrap() };
+        // Thousands of small files: in memory where that is to be had.
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let tree = Self { dir };
         tree.write("proc/devices", "Character devices:\n195 nvidia\n235 nvidia-uvm\n");
         tree.write("proc/sys/kernel/hostname", "box\n");
         tree.write(

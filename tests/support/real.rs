@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test crate uses another part of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test's support fails with the test")]
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Once;
@@ -87,7 +87,12 @@ pub struct Holder {
 impl Holder {
     /// Starts one and waits until `count` processes of it have said that they are there.
     pub fn start(words: &[&str], count: usize) -> Self {
-        let mut child = Command::new(program()).args(words).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = Command::new(program())
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
         let mut holder = Self { child, lines, pids: Vec::new() };
         while holder.pids.len() < count {
@@ -102,6 +107,11 @@ impl Holder {
         let mut line = String::new();
         self.lines.read_line(&mut line).unwrap();
         line
+    }
+
+    /// Lets one that awaits a line go on.
+    pub fn go_on(&mut self) {
+        self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     }
 
     /// The first process.

@@ -78,6 +78,7 @@ fn band(line: &Line) -> String {
     match line.basis {
         Basis::Exact => "exact".to_owned(),
         Basis::Measured => "measured".to_owned(),
+        Basis::Assumed => "assumed".to_owned(),
         Basis::Estimated if line.high == line.low => "fixed".to_owned(),
         Basis::Estimated => {
             let up = line.high - line.bytes;

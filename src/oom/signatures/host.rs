@@ -53,8 +53,8 @@ pub(super) static TABLE: &[Signature] = &[
         "linux",
         Host,
         Unknown,
-        ["systemd-oomd"],
-        "systemd-oomd … Killed",
+        ["due to memory pressure for"],
+        "due to memory pressure for … being",
         "systemd-oomd ended a unit for host memory"
     ),
     row!(
@@ -62,8 +62,8 @@ pub(super) static TABLE: &[Signature] = &[
         "linux",
         Host,
         Unknown,
-        ["earlyoom"],
-        "earlyoom … sending SIG",
+        ["badness "],
+        "sending SIG … badness … VmRSS <hostrss:size>",
         "earlyoom ended a process for host memory"
     ),
     row!(
