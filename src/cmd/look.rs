@@ -133,8 +133,12 @@ impl Session {
     pub fn open(options: &Options, apart_ms: u64) -> std::io::Result<Self> {
         let progress = Arc::new(Progress::default());
         let source = driver(options, &progress);
-        let (sampler, samples) = Sampler::spawn(apart_ms, progress, source)?;
-        sampler.want(Wants { process_utilization: true, details: true, ..Wants::default() });
+        let (sampler, samples) = Sampler::spawn(
+            apart_ms,
+            Wants { process_utilization: true, details: true, ..Wants::default() },
+            progress,
+            source,
+        )?;
         let (inspector, facts) = Inspector::spawn(probe(options))?;
         Ok(Self { options: options.clone(), apart_ms, sampler, samples, inspector, facts })
     }

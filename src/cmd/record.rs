@@ -48,8 +48,12 @@ async fn keep(record: &Record, options: &Options) -> anyhow::Result<Exit> {
     let recorder = begin(record, options)?;
     let progress = std::sync::Arc::new(Progress::default());
     let source = driver(options, &progress);
-    let (sampler, mut samples) = Sampler::spawn(options.interval_ms, progress, source)?;
-    sampler.want(Wants { process_utilization: true, details: true, ..Wants::default() });
+    let (sampler, mut samples) = Sampler::spawn(
+        options.interval_ms,
+        Wants { process_utilization: true, details: true, ..Wants::default() },
+        progress,
+        source,
+    )?;
     let (inspector, mut facts) = Inspector::spawn(probe(options))?;
     let end = tokio::time::sleep(record.duration.unwrap_or(Duration::from_secs(3600 * 24 * 365)));
     tokio::pin!(end);

@@ -263,7 +263,12 @@ fn open(options: &Options, from: &From) -> io::Result<Opened> {
         From::Driver => {
             let progress = Arc::new(Progress::default());
             let source = driver(options, &progress);
-            let (sampler, samples) = Sampler::spawn(options.interval_ms, progress, source)?;
+            let (sampler, samples) = Sampler::spawn(
+                options.interval_ms,
+                crate::source::Wants::default(),
+                progress,
+                source,
+            )?;
             let (inspector, facts) = Inspector::spawn(probe(options))?;
             Ok((Feed::Driver { sampler, inspector }, samples, facts))
         }

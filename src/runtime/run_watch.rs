@@ -122,8 +122,12 @@ async fn watch(
 ) -> io::Result<Watched> {
     let progress = Arc::new(Progress::default());
     let source = driver(options, &progress);
-    let (sampler, mut samples) = Sampler::spawn(options.interval_ms, progress, source)?;
-    sampler.want(Wants { process_utilization: true, ..Wants::default() });
+    let (sampler, mut samples) = Sampler::spawn(
+        options.interval_ms,
+        Wants { process_utilization: true, ..Wants::default() },
+        progress,
+        source,
+    )?;
     let (inspector, mut facts) = Inspector::spawn(probe(options))?;
     let mut keeper = Keeper::new(options.clone(), root, recorder);
     loop {

@@ -55,10 +55,11 @@ impl Sampler {
     /// Where no thread is to be had.
     pub fn spawn(
         interval_ms: u64,
+        wants: Wants,
         progress: Arc<Progress>,
         source: impl Source + 'static,
     ) -> io::Result<(Self, mpsc::Receiver<Sampled>)> {
-        let orders = Orders { interval_ms, wants: Wants::default(), paused: false };
+        let orders = Orders { interval_ms, wants, paused: false };
         let shared = Arc::new(Shared { dropped: AtomicU64::new(0), orders: Mutex::new(orders) });
         let (ticks, ticks_in) = mpsc::channel(IN_FLIGHT);
         let (wake, woken) = sync_channel(1);
@@ -72,7 +73,8 @@ impl Sampler {
         self.shared.dropped.load(Ordering::Relaxed)
     }
 
-    /// What slow figures are shown now.
+    /// What slow figures are shown from now on. It is looked at once, so that they need not be
+    /// waited for.
     pub fn want(&self, wants: Wants) {
         self.change(|orders| orders.wants = wants);
     }
