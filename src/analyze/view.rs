@@ -1,6 +1,6 @@
 //! The view: everything that a screen, a report or a metric shows, computed once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -44,6 +44,15 @@ pub struct View {
     /// The headers of the models that run, by path as [`Holder::model_path`] names them. Empty as
     /// built: reading a file is not the view's work, so whoever builds it puts them in.
     pub models: BTreeMap<String, Reading<ModelFacts>>,
+}
+
+impl View {
+    /// The models that run here, by path: whoever builds views may read their headers once and put
+    /// them into `models`.
+    pub fn model_paths(&self) -> BTreeSet<&str> {
+        let known = |holder: &&Holder| holder.workload.is_some() && holder.id.is_some();
+        self.holders.iter().filter(known).filter_map(Holder::model_path).collect()
+    }
 }
 
 /// What asking the driver cost.

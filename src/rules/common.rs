@@ -1,6 +1,7 @@
 //! What all rules need: who is worth advice, how tight a GPU is, how findings are put together.
 
 use super::{Finding, Fix, Outcome, Provenance, Saving, Severity};
+use crate::allocator::settings::{Setting as Judged, audit};
 use crate::analyze::workload::{Setting, Software, Workload};
 use crate::analyze::{Class, GpuView, Growth, Holder, View};
 use crate::model::ModelFacts;
@@ -304,12 +305,15 @@ pub(super) fn variable<'a>(holder: &'a Holder, name: &str) -> Option<&'a str> {
     environment.iter().find(|var| var.name == name).map(|var| var.value.as_str())
 }
 
-/// Whether a key of PyTorch's allocator settings is set to this value.
-pub(super) fn allocator_setting(holder: &Holder, key: &str, value: &str) -> bool {
-    ["PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"]
-        .iter()
-        .filter_map(|name| variable(holder, name))
-        .flat_map(|conf| conf.split(','))
-        .filter_map(|part| part.split_once(':'))
-        .any(|(k, v)| k.trim() == key && v.trim().eq_ignore_ascii_case(value))
+/// The allocator settings of its environment, judged; none where it was not read.
+pub(super) fn settings(holder: &Holder) -> Vec<Judged> {
+    let process = holder.process.as_ref();
+    let environment = process.and_then(|process| process.environment.as_ref()?.value());
+    environment.map_or_else(Vec::new, |variables| audit(variables))
+}
+
+/// Whether its environment carries out this fix already, by this variable or key.
+pub(super) fn already(holder: &Holder, fix: u8, name: &str) -> bool {
+    let same = |set: &Judged| set.name == name || set.key.as_deref() == Some(name);
+    settings(holder).iter().any(|set| set.already_does == Some(fix) && same(set))
 }

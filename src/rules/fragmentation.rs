@@ -1,7 +1,7 @@
 //! Fix 6: memory that an allocator caches and cannot use.
 
 use super::common::{
-    Answer, WORTH, about, allocator_setting, device, fix, per_holder, saving, severity, short,
+    Answer, WORTH, about, already, device, fix, per_holder, saving, settings, severity, short,
 };
 use super::{Finding, Outcome, Provenance, Rule, Severity};
 use crate::analyze::{Fragmentation, GpuView, Holder, View};
@@ -98,7 +98,13 @@ fn finding(
         found.evidence.push(format!("the cache was emptied {retries} times to find room"));
     }
     let on = device.expandable_segments.get() == Some(true)
-        || allocator_setting(holder, "expandable_segments", "true");
+        || already(holder, KEY.1, "expandable_segments");
+    // What is set and does not do what it is meant to.
+    for set in settings(holder).iter().filter(|set| set.name.starts_with("PYTORCH_")) {
+        let key = set.key.as_ref().map_or_else(String::new, |key| format!(" {key}"));
+        let problem = set.problem.as_ref().map(|why| format!("{}{key}: {why}", set.name));
+        found.evidence.extend(problem);
+    }
     if in_pieces {
         if on {
             found.evidence.push("expandable segments are on already".to_owned());

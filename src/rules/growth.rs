@@ -1,7 +1,7 @@
 //! "It fails after ten minutes": what grows, and when the GPU is full.
 
 use super::common::{Answer, about, device, fix, per_holder, software_key, uses_torch};
-use super::{Outcome, Rule, Severity};
+use super::{Finding, Outcome, Rule, Severity};
 use crate::analyze::workload::Software;
 use crate::analyze::{GpuView, Growth, Holder, View};
 use crate::oom::When;
@@ -30,7 +30,47 @@ impl Rule for Grows {
     }
 
     fn check(&self, view: &View) -> Outcome {
-        per_holder(view, |holder, gpu| one(view, holder, gpu))
+        match per_holder(view, |holder, gpu| one(view, holder, gpu)) {
+            Outcome::Hit(findings) => Outcome::Hit(findings),
+            other => {
+                let findings: Vec<_> = view.gpus.iter().filter_map(together).collect();
+                if findings.is_empty() { other } else { Outcome::Hit(findings) }
+            }
+        }
+    }
+}
+
+/// A GPU that fills although none of its holders grows steadily by itself: many that each take a
+/// little, or somebody who is not listed.
+fn together(gpu: &GpuView) -> Option<Finding> {
+    let Growth::Trend { per_minute, full_in_ms: Some([earliest, likely, _]), .. } = gpu.growth
+    else {
+        return None;
+    };
+    if likely >= NEAR_MS || per_minute.0 <= 0.0 || gpu.sample.mig_enabled.get() == Some(true) {
+        return None;
+    }
+    let (index, rate) = (gpu.sample.index, Bytes(per_minute.0 as u64));
+    Some(Finding {
+        rule: KEY,
+        fix_number: 0,
+        severity: urgency(likely),
+        gpu: Some(index),
+        pid: None,
+        headline: format!("GPU {index} fills by {rate} a minute: full in {}", age(likely)),
+        evidence: vec![
+            format!("at the earliest in {}", age(earliest)),
+            "no process grows steadily by itself: many do, or one that is not listed".to_owned(),
+        ],
+        fixes: Vec::new(),
+    })
+}
+
+const fn urgency(full_in_ms: u64) -> Severity {
+    match full_in_ms {
+        0..NOW_MS => Severity::Critical,
+        NOW_MS..NEAR_MS => Severity::Warning,
+        _ => Severity::Notice,
     }
 }
 
@@ -69,11 +109,6 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     }
     let rate = Bytes(per_minute as u64);
     let headline = format!("{pid} grows {rate} a minute: full in {}", age(likely));
-    let severity = match likely {
-        0..NOW_MS => Severity::Critical,
-        NOW_MS..NEAR_MS => Severity::Warning,
-        _ => Severity::Notice,
-    };
     let kind = kind(view, holder, gpu);
     let (number, title, why, holds) = match kind {
         Kind::Leak(why) => (6, "drop what is kept", why, Some(When::Growing)),
@@ -81,7 +116,7 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
         Kind::Tokens(why) => (1, "a smaller cache", why, Some(When::Always)),
         Kind::Other(why) => (0, "", why, None),
     };
-    let mut found = about(holder, (KEY, number), severity, headline);
+    let mut found = about(holder, (KEY, number), urgency(likely), headline);
     let latest = if latest > 4 * likely { "open".to_owned() } else { age(latest) };
     found.evidence.push(format!("full between {} and {latest} from now", age(earliest)));
     found.evidence.push(why.to_owned());

@@ -128,16 +128,14 @@ fn no_caching(holder: &Holder) -> Answer {
             }
         }
     }
+    // The program asks whether the name is set: any value turns caching off, 0 as well.
     let Some(set) = variable(holder, NAME) else { return Answer::Clear };
-    // Newer versions take 0 for off, elder ones anything for on.
-    if set == "0" {
-        return Answer::CannotTell(format!("{pid} sets {NAME} to 0: it depends on the version"));
-    }
     let old = holder.age_ms.get().filter(|age| *age >= IN_EARNEST_MS);
     let severity = if old.is_some() { Severity::Warning } else { Severity::Notice };
     let headline = format!("{pid} runs without the caching allocator");
     let mut found = about(holder, (CACHING, 0), severity, headline);
-    found.evidence.push(format!("environment {NAME}"));
+    let zero = if set == "0" { " (0 turns it off as well)" } else { "" };
+    found.evidence.push(format!("environment {NAME}{zero}"));
     found.evidence.extend(old.map(|ms| format!("it has been running for {}", age(ms))));
     found.evidence.push("every tensor waits for the driver; errors print no sizes".to_owned());
     found.fixes.extend(fix(holder, (0, "let it cache again"), &[When::NoCaching], None, &|_| None));

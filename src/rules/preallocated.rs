@@ -1,6 +1,6 @@
 //! Memory that is held by design: frameworks and servers that take their share at the start.
 
-use super::common::{Answer, about, facts, fix, per_holder, saving, variable, whole};
+use super::common::{Answer, about, already, facts, fix, per_holder, saving, whole};
 use super::{Outcome, Provenance, Rule, Severity};
 use crate::analyze::workload::{Setting, Software, Workload};
 use crate::analyze::{GpuView, Holder, View};
@@ -23,7 +23,7 @@ impl Rule for Preallocated {
     }
 
     fn number(&self) -> u8 {
-        0
+        KEY.1
     }
 
     fn check(&self, view: &View) -> Outcome {
@@ -37,15 +37,15 @@ struct Taker {
     /// Its share where none is set, in hundredths of the card.
     share: u32,
     why: &'static str,
-    /// The variable, and the value with which it does not.
-    unless: Option<(&'static str, &'static str)>,
+    /// Variables with which it may not; none where it always does.
+    unless: &'static [&'static str],
 }
 
 const fn taker(
     software: Software,
     share: u32,
     why: &'static str,
-    unless: Option<(&'static str, &'static str)>,
+    unless: &'static [&'static str],
 ) -> Taker {
     Taker { software, share, why, unless }
 }
@@ -55,17 +55,17 @@ const TAKERS: [Taker; 5] = [
         Software::Jax,
         75,
         "JAX takes its share at the first use",
-        Some(("XLA_PYTHON_CLIENT_PREALLOCATE", "false")),
+        &["XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_ALLOCATOR"],
     ),
     taker(
         Software::TensorFlow,
         95,
         "TensorFlow takes nearly all at the first use",
-        Some(("TF_FORCE_GPU_ALLOW_GROWTH", "true")),
+        &["TF_FORCE_GPU_ALLOW_GROWTH", "TF_GPU_ALLOCATOR"],
     ),
-    taker(Software::Vllm, 90, "vLLM fills its share with the cache", None),
-    taker(Software::Sglang, 88, "SGLang fills its share with the cache", None),
-    taker(Software::TensorRtLlm, 90, "TensorRT-LLM fills what was free with the cache", None),
+    taker(Software::Vllm, 90, "vLLM fills its share with the cache", &[]),
+    taker(Software::Sglang, 88, "SGLang fills its share with the cache", &[]),
+    taker(Software::TensorRtLlm, 90, "TensorRT-LLM fills what was free with the cache", &[]),
 ];
 
 fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
@@ -88,12 +88,12 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     if (held.0 as f64) < expected * 0.6 {
         return Answer::Clear;
     }
-    if let Some((name, off)) = taker.unless {
+    if !taker.unless.is_empty() {
         let environment = holder.process.as_ref().and_then(|p| p.environment.as_ref());
         if environment.is_none_or(|read| read.value().is_none()) {
             return Answer::CannotTell(format!("the environment of {pid} was not read"));
         }
-        if variable(holder, name).is_some_and(|v| v.eq_ignore_ascii_case(off)) {
+        if taker.unless.iter().any(|name| already(holder, KEY.1, name)) {
             return Answer::Clear;
         }
     }

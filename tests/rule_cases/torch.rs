@@ -51,7 +51,8 @@ fn fragmentation() -> Vec<Case> {
             RULE,
             "they are set in the environment",
             || {
-                let conf = [("PYTORCH_CUDA_ALLOC_CONF", "a:1,expandable_segments:True")];
+                let conf = "garbage_collection_threshold:0.8,expandable_segments:True";
+                let conf = [("PYTORCH_CUDA_ALLOC_CONF", conf)];
                 let process = with_env(trainer(), &conf);
                 view(on(705), allocator(process, pieces(cached(), 0)))
             },
@@ -241,6 +242,16 @@ fn growth() -> Vec<Case> {
             "a server with a fixed pool",
             || growing(view(on(505), runs("vllm serve m/x")), 10, Some(30)),
             Hit("500 grows 1.0 GiB a minute: full in 30m", "", [0, 0]),
+        ),
+        case(
+            RULE,
+            "a GPU that fills, and no process that does",
+            || {
+                let mut view = steady(growing(view(on(505), trainer()), 10, Some(30)));
+                view.gpus[0].growth = view.gpus[0].allocated_growth;
+                view
+            },
+            Hit("GPU 0 fills by 1.0 GiB a minute: full in 30m", "", [0, 0]),
         ),
         case(RULE, "steady", || steady(view(on(505), trainer())), Clear),
         case(
