@@ -158,7 +158,7 @@ pub fn busy() -> View {
         freshness: Freshness::Live,
         dropped_ticks: 0,
         driver_cost: Some(DriverCost { took_ms: 3, calls: 21 }),
-        models: Default::default(),
+        models: std::collections::BTreeMap::new(),
     }
 }
 
@@ -222,7 +222,7 @@ pub fn empty() -> View {
         freshness: Freshness::Starting,
         dropped_ticks: 0,
         driver_cost: None,
-        models: Default::default(),
+        models: std::collections::BTreeMap::new(),
     }
 }
 

@@ -237,6 +237,6 @@ pub fn view(samples: Vec<GpuSample>, holders: Vec<Holder>) -> View {
         freshness: Freshness::Live,
         dropped_ticks: 0,
         driver_cost: Some(DriverCost { took_ms: 4, calls: 17 }),
-        models: Default::default(),
+        models: std::collections::BTreeMap::new(),
     }
 }

@@ -231,6 +231,6 @@ pub fn nothing() -> View {
         freshness: Freshness::Starting,
         dropped_ticks: 0,
         driver_cost: None,
-        models: Default::default(),
+        models: std::collections::BTreeMap::new(),
     }
 }
