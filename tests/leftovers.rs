@@ -1,6 +1,8 @@
 //! Triage and kill by the real program: real processes, their real end, and a stand-in driver whose
 //! memory comes back when they are gone.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
 #[path = "support/fake.rs"]
 mod fake;
 
@@ -206,4 +208,20 @@ fn who_holds_nothing_is_not_ended() {
     let none = vramlens(&fake, &devices, &["kill", "--zombies", "--yes"]);
     assert_eq!(none.status.code(), Some(0));
     assert!(Path::new("/proc/self").exists());
+}
+
+#[test]
+fn a_dead_child_that_nobody_has_reaped_yet_is_no_remainder() {
+    let devices = Devices::new();
+    // Its parent is this test, which does not take note of its end.
+    let mut holder = Holder::start(&devices, &["setsid"]);
+    let pid = holder.pid_after("ready ");
+    let listed = format!("[[gpu.process]]\npid = {pid}\nbytes = {}\n", 2 * GIB);
+    let fake = Fake::new(&format!("follow_pids = true\n[[gpu]]\n{listed}"));
+    let killed = vramlens(&fake, &devices, &["kill", &pid.to_string(), "--yes"]);
+    let text = String::from_utf8_lossy(&killed.stdout).into_owned();
+    assert_eq!(killed.status.code(), Some(0), "{text}");
+    assert!(text.contains("freed 2.0 of 2.0 GiB"), "{text}");
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    assert!(stat.contains(") Z "), "{stat}");
 }

@@ -1,7 +1,10 @@
 //! The live view on a real terminal, over the stand-in driver.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
 #[path = "support/fake.rs"]
 mod fake;
+#[allow(dead_code)]
 #[path = "support/pty.rs"]
 mod pty;
 

@@ -1,23 +1,33 @@
 //! `vramlens run` over real commands, in pipes and on a real terminal.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
 #[path = "support/fake.rs"]
 mod fake;
 #[path = "run/gpu.rs"]
 mod gpu;
 #[path = "run/pipes.rs"]
 mod pipes;
-#[allow(dead_code)]
+#[allow(dead_code, reason = "shared with other tests")]
 #[path = "support/pty.rs"]
 mod pty;
+#[path = "run/report.rs"]
+mod report;
 #[path = "run/terminal.rs"]
 mod terminal;
+#[allow(dead_code, reason = "shared with other tests")]
+#[path = "record/ticks.rs"]
+mod ticks;
+#[allow(dead_code, reason = "shared with other tests")]
+#[path = "report/views.rs"]
+mod views;
 
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long anything may take on a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// No such library: nothing is measured.
 const NO_DRIVER: &str = "/nonexistent/libnvidia-ml.so.1";
 

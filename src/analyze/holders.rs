@@ -31,7 +31,7 @@ pub fn all(scene: &Scene<'_>) -> Vec<Holder> {
     let mut holders: Vec<Holder> =
         scene.rows.iter().map(|row| listed(scene, row, &ghosts)).collect();
     let unaccounted: Vec<Bytes> = scene.tick.gpus.iter().map(rough_unaccounted).collect();
-    for process in &unlisted {
+    for process in unlisted.iter().filter(|one| !one.keeps.is_empty() || !only_asks(one.process)) {
         for gpu in places(scene, process, &ghosts, &unaccounted) {
             holders.push(not_listed(scene, gpu, process, &ghosts));
         }
@@ -50,6 +50,16 @@ fn workloads(scene: &Scene<'_>, holders: &mut [Holder]) {
             .or_insert_with(|| recognise(process, &scene.ancestors(process)).known().cloned());
         holder.workload.clone_from(found);
     }
+}
+
+/// Whether it only asks the driver for figures, as this program does. The driver's library opens
+/// the CUDA device too (for the CUDA version), so that device alone tells nothing; but it opens
+/// about nine files a GPU where a CUDA context opens about sixty (driver 580, H200).
+fn only_asks(process: &ProcSample) -> bool {
+    process.devices.value().is_some_and(|fds| {
+        let gpus = u32::try_from(fds.minors.len()).unwrap_or(u32::MAX).max(1);
+        !fds.drm && fds.count > 4 && fds.count < gpus.saturating_mul(16)
+    })
 }
 
 fn survivors<'a>(scene: &'a Scene<'a>) -> (Vec<Ghost<'a>>, Vec<Unlisted<'a>>) {

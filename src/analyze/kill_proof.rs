@@ -1,6 +1,7 @@
 //! What a kill gave back: measured, not assumed.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -8,7 +9,7 @@ use super::kill_plan::{ExpectedBytes, KillPlan, PlanRow};
 use super::verdict::cure;
 use super::{Class, Holder, View};
 use crate::ids::{GpuIndex, GpuUuid, Pid, ProcId};
-use crate::sample::KillPreset;
+use crate::sample::{KillPreset, ProcSample, ProcState};
 use crate::units::Bytes;
 
 /// The share of what was expected that counts as all of it, in per cent.
@@ -137,11 +138,17 @@ fn is_planned(before: &View, plan: &KillPlan, holder: &Holder) -> bool {
 /// A target that lives.
 fn left(after: &View, plan: &KillPlan, row: &PlanRow) -> Option<Remaining> {
     let pid = row.id.pid;
+    // Whoever is only waiting for its parent to take note holds nothing any more.
+    let ended = |process: &ProcSample| process.state == ProcState::Zombie && process.threads <= 1;
     if let Some(holder) = after.holders.iter().find(|h| h.id == Some(row.id)) {
+        if holder.process.as_ref().is_some_and(&ended) && !holder.listed {
+            return None;
+        }
         let (reason, command) = still_there(holder, plan.order.preset);
         return Some(Remaining { pid, bytes: holder.bytes.get(), reason, command });
     }
-    after.relatives.iter().find(|process| process.id == row.id).map(|_| Remaining {
+    let lives = |process: &&Arc<ProcSample>| process.id == row.id && !ended(process);
+    after.relatives.iter().find(lives).map(|_| Remaining {
         pid,
         bytes: None,
         reason: "it lives, and holds no memory any more".to_owned(),

@@ -1,5 +1,6 @@
 //! What follows from the ticks. Pure: the same history gives the same view, live and in replay.
 
+pub mod alerts;
 mod build;
 mod causes;
 mod fragment;

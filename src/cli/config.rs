@@ -178,7 +178,15 @@ fn plain(value: &DeValue<'_>) -> String {
         DeValue::Boolean(on) => on.to_string(),
         DeValue::Integer(number) => number.as_str().to_owned(),
         DeValue::Float(number) => number.as_str().to_owned(),
-        _ => "a list or table".to_owned(),
+        // As it would be written: a row that takes a list reads it again.
+        DeValue::Array(list) => {
+            let word = |word: &toml::Spanned<DeValue<'_>>| match word.get_ref() {
+                DeValue::String(text) => toml::Value::String(text.to_string()).to_string(),
+                other => plain(other),
+            };
+            format!("[{}]", list.iter().map(word).collect::<Vec<_>>().join(", "))
+        }
+        _ => "a table".to_owned(),
     }
 }
 

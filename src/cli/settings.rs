@@ -4,8 +4,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::analyze::alerts::{AlertRules, Threshold};
 use crate::cli::args::ColorWhen;
-use crate::units::Bytes;
+use crate::runtime::alerts::Actions;
+use crate::units::{Bytes, Percent};
 
 /// Every setting, resolved.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -30,6 +32,10 @@ pub struct Settings {
     pub nvml_library: String,
     /// Only these GPUs; empty for all.
     pub gpus: String,
+    /// What to tell of.
+    pub alerts: AlertRules,
+    /// How.
+    pub alert_actions: Actions,
 }
 
 /// One row of the table.
@@ -71,6 +77,7 @@ impl fmt::Display for Origin {
 }
 
 const TIME: &str = "a time such as 500ms, 1s or 10m, from 100ms to 1h";
+const WORDS: &str = "a list of words: [\"notify-send\", \"-u\", \"critical\"]";
 const BOOL: &str = "true or false";
 
 /// All settings, in the order of the example file.
@@ -159,7 +166,100 @@ pub const SETTINGS: &[Setting] = &[
             Ok(())
         },
     },
+    Setting {
+        key: "alert.vram_above",
+        env: "VRAMLENS_ALERT_VRAM_ABOVE",
+        default: "\"off\"",
+        doc: "Tell when a GPU's used memory is above this: 95% or a size. off for never.",
+        apply: |s, v| {
+            s.alerts.vram_above = match v {
+                "off" => None,
+                _ => Some(threshold(v).ok_or("off, a share such as 95% or a size such as 20GiB")?),
+            };
+            Ok(())
+        },
+    },
+    Setting {
+        key: "alert.full_within",
+        env: "VRAMLENS_ALERT_FULL_WITHIN",
+        default: "\"off\"",
+        doc: "Tell when a GPU that fills steadily will be full within this time. off for never.",
+        apply: |s, v| {
+            s.alerts.full_within_ms = match v {
+                "off" => None,
+                _ => Some(duration_ms(v).ok_or("off, or a time such as 10m or 2h")?),
+            };
+            Ok(())
+        },
+    },
+    Setting {
+        key: "alert.zombie",
+        env: "VRAMLENS_ALERT_ZOMBIE",
+        default: "false",
+        doc: "Tell when a zombie has appeared: a holder that nobody wants, by the evidence.",
+        apply: |s, v| v.parse().map(|on| s.alerts.zombie = on).or(Err(BOOL)),
+    },
+    Setting {
+        key: "alert.gpu_lost",
+        env: "VRAMLENS_ALERT_GPU_LOST",
+        default: "false",
+        doc: "Tell when a GPU has fallen off the bus, or is no longer there.",
+        apply: |s, v| v.parse().map(|on| s.alerts.gpu_lost = on).or(Err(BOOL)),
+    },
+    Setting {
+        key: "alert.bell",
+        env: "VRAMLENS_ALERT_BELL",
+        default: "true",
+        doc: "Ring the terminal's bell for an alert.",
+        apply: |s, v| v.parse().map(|on| s.alert_actions.bell = on).or(Err(BOOL)),
+    },
+    Setting {
+        key: "alert.osc9",
+        env: "VRAMLENS_ALERT_OSC9",
+        default: "false",
+        doc: "Have the terminal show an alert as a notification of the desktop (OSC 9).",
+        apply: |s, v| v.parse().map(|on| s.alert_actions.osc9 = on).or(Err(BOOL)),
+    },
+    Setting {
+        key: "alert.command",
+        env: "VRAMLENS_ALERT_COMMAND",
+        default: "[]",
+        doc: "Run this for an alert: a program and its arguments, which get the text as one more. No shell is asked; VRAMLENS_ALERT, _TEXT, _GPU, _GPU_UUID and _PID are in its environment.",
+        apply: |s, v| words(v).map(|words| s.alert_actions.command = words).ok_or(WORDS),
+    },
+    Setting {
+        key: "alert.log",
+        env: "VRAMLENS_ALERT_LOG",
+        default: "\"\"",
+        doc: "Append a line to this file for every alert.",
+        apply: |s, v| {
+            s.alert_actions.log = (!v.is_empty()).then(|| v.into());
+            Ok(())
+        },
+    },
 ];
+
+/// `95%`, `20GiB`.
+fn threshold(text: &str) -> Option<Threshold> {
+    if let Some(share) = text.trim().strip_suffix('%') {
+        let share: f32 = share.trim().parse().ok()?;
+        return (share > 0.0 && share <= 100.0).then_some(Threshold::Percent(Percent(share)));
+    }
+    let bytes: Bytes = text.parse().ok()?;
+    (bytes > Bytes::ZERO).then_some(Threshold::Bytes(bytes))
+}
+
+/// A list as TOML writes one, `["a", "b c"]`; or words between blanks, for a variable that needs no
+/// quotes.
+fn words(text: &str) -> Option<Vec<String>> {
+    let text = text.trim();
+    if !text.starts_with('[') {
+        return Some(text.split_whitespace().map(ToOwned::to_owned).collect());
+    }
+    let table: toml::Table = toml::from_str(&format!("list = {text}")).ok()?;
+    let list = table.get("list")?.as_array()?;
+    list.iter().map(|word| word.as_str().map(ToOwned::to_owned)).collect()
+}
 
 /// Milliseconds of `500ms`, `1s`, `10m`, `2h`; within 100 ms and an hour.
 fn time(text: &str) -> Option<u64> {

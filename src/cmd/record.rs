@@ -13,12 +13,14 @@ use crate::runtime::inspector::Inspector;
 use crate::runtime::options::{Options, driver, probe};
 use crate::runtime::sampler::{Sampled, Sampler};
 use crate::runtime::{clock, gather};
-use crate::sample::{Reading, Tick};
+use crate::sample::Reading;
 use crate::source::{Progress, Wants};
 use crate::units::Bytes;
 
 /// Ticks that wait for the disk at the most.
 const QUEUE: usize = 64;
+/// No recording lasts longer, in effect.
+const FOR_EVER: Duration = Duration::from_hours(24 * 365);
 
 /// What to keep.
 #[derive(Debug, Clone)]
@@ -48,14 +50,14 @@ async fn keep(record: &Record, options: &Options) -> anyhow::Result<Exit> {
     let recorder = begin(record, options)?;
     let progress = std::sync::Arc::new(Progress::default());
     let source = driver(options, &progress);
-    let (sampler, mut samples) = Sampler::spawn(
+    let (_sampler, mut samples) = Sampler::spawn(
         options.interval_ms,
         Wants { process_utilization: true, details: true, ..Wants::default() },
         progress,
         source,
     )?;
     let (inspector, mut facts) = Inspector::spawn(probe(options))?;
-    let end = tokio::time::sleep(record.duration.unwrap_or(Duration::from_secs(3600 * 24 * 365)));
+    let end = tokio::time::sleep(record.duration.unwrap_or(FOR_EVER));
     tokio::pin!(end);
     let mut stop = Stop::catch()?;
     let mut seen = false;

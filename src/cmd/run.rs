@@ -156,7 +156,7 @@ fn death(ended: &Ended, facts: Option<&Facts<'_>>) -> Option<(Whose, String)> {
             return Some((whose, oom::report(message)));
         }
     }
-    // A signal of somebody's is no lack of memory, nor is an ordinary error with room left.
+    // A signal of somebody's is no lack of memory, nor is an error with room left.
     let died = !matches!(ended.how, How::Exited(0) | How::Killed(1 | 2 | 3 | 9 | 15));
     let facts = facts.filter(|_| died)?;
     let (view, uuid) = (facts.view?, facts.gpu?);
@@ -165,8 +165,8 @@ fn death(ended: &Ended, facts: Option<&Facts<'_>>) -> Option<(Whose, String)> {
     let scarce = ledger.free < Bytes::mib(512).max(Bytes(ledger.total.0 / 50));
     let free = ledger.free;
     let text = format!(
-        "The command printed no error of that kind. {free} was free at the last look:\n\
-         lack of memory is likely, not certain."
+        "The command printed no error that says so, and {free} was free at the last look:\n\
+         memory may have been short. Nothing proves it.\n"
     );
     scarce.then_some((Whose::Perhaps, text))
 }

@@ -161,7 +161,8 @@ fn growth(facts: &Facts<'_>) -> String {
 pub fn text(death: &Death<'_>, facts: &Facts<'_>, style: &Style) -> String {
     let mut out = String::new();
     let dash = if style.ascii { "-" } else { "─" };
-    line(&mut out, &format!("{} vramlens {}", dash.repeat(2), dash.repeat(style.width)), style);
+    let rest = dash.repeat(style.width.saturating_sub(12));
+    line(&mut out, &format!("{} vramlens {rest}", dash.repeat(2)), style);
     let gpu = facts
         .view
         .zip(facts.gpu)
@@ -183,7 +184,7 @@ pub fn text(death: &Death<'_>, facts: &Facts<'_>, style: &Style) -> String {
         ledger::block(&mut out, view, gpu, style);
         out.push('\n');
         chart(&mut out, facts, view, &gpu.sample.uuid, style);
-    } else {
+    } else if facts.history.latest().is_some() {
         out.push_str("\nNo GPU memory of the command was seen before its end.\n");
     }
     for (id, peak) in facts.allocators {
@@ -302,9 +303,8 @@ fn allocator(out: &mut String, id: ProcId, peak: &AllocatorPeak, style: &Style) 
             device.ordinal.0, device.reserved, device.allocated
         );
         paragraph(out, &text, style);
-        let details = details(device);
-        if !details.is_empty() {
-            paragraph(out, &details.join(", "), style);
+        for detail in details(device) {
+            paragraph(out, &detail, style);
         }
     }
     paragraph(
@@ -323,11 +323,16 @@ fn details(device: &AllocatorDevice) -> Vec<String> {
             free.count, free.largest_request
         ));
     }
-    if let Some(n @ 1..) = device.retries.get() {
-        parts.push(format!("the cache was emptied {n}x to retry"));
+    if let Some(releasable) = device.free.value().and_then(|free| free.releasable) {
+        parts.push(format!("empty_cache() would have given back {releasable}"));
     }
-    if let Some(n @ 1..) = device.ooms.get() {
-        parts.push(format!("{n} out-of-memory errors"));
+    if let Some(n @ 1..) = device.retries.get() {
+        parts.push(format!("the cache was emptied to retry, {n} times"));
+    }
+    match device.ooms.get() {
+        None | Some(0) => {}
+        Some(1) => parts.push("1 out-of-memory error".to_owned()),
+        Some(n) => parts.push(format!("{n} out-of-memory errors")),
     }
     if device.expandable_segments.get() == Some(true) {
         parts.push("expandable segments".to_owned());

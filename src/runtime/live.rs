@@ -17,7 +17,7 @@ use crate::runtime::kill::Killing;
 use crate::runtime::options::{Options, absent, blank, driver, probe};
 use crate::runtime::sampler::{Sampled, Sampler};
 use crate::runtime::{clock, gather, player};
-use crate::sample::{Reading, Tick};
+use crate::sample::Tick;
 use crate::source::replay::Pace;
 use crate::source::{Progress, SourceError};
 use crate::ui::{self, App, Position};
@@ -295,6 +295,7 @@ fn open(options: &Options, from: &From) -> io::Result<Opened> {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn unreadable(error: record::ReadError) -> SourceError {
     SourceError::Stream(error.to_string())
 }

@@ -149,13 +149,14 @@ impl Looper {
             Happened::Input(Some(Input::Event(event))) => self.input(event)?,
             Happened::Input(Some(Input::Gone) | None)
             | Happened::Drained(Some(Drained::Gone) | None) => self.end = Some(End::HungUp),
-            Happened::Drained(Some(Drained::Ready)) => {}
             Happened::Sampled(sampled) => self.sampled(sampled)?,
             Happened::Facts(Some(tick)) => {
                 self.live.push(&tick);
                 self.want_frame(Duration::ZERO);
             }
-            Happened::Facts(None) => {}
+            Happened::Drained(Some(Drained::Ready))
+            | Happened::Facts(None)
+            | Happened::Answer(None) => {}
             Happened::Kill(event) => self.kill(event)?,
             Happened::Answer(Some(Answer::NoGpu(absence))) => {
                 let advice = absence.advice.join("\n");
@@ -165,7 +166,6 @@ impl Looper {
             Happened::Answer(Some(Answer::Message(message))) => {
                 self.update(Event::Message(message))?;
             }
-            Happened::Answer(None) => {}
             Happened::Clock => {
                 if self.live.killing.is_some() {
                     self.live.nudge();

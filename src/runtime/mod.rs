@@ -1,5 +1,6 @@
 //! Threads, the event loop, the terminal, signals and clocks: the only part that waits.
 
+pub mod alerts;
 pub mod child;
 pub mod clock;
 pub mod explain;

@@ -284,6 +284,11 @@ impl Job {
 
     /// The command has stopped: so does this, that the shell sees what it would see without it.
     fn mirror(&mut self, signal: i32) {
+        self.take_signals();
+        if self.is_continued() {
+            // What stopped it is over already, and it is about to hear of that.
+            return;
+        }
         let inner = self.started.control().is_some();
         let Ok(mut signal) = Signal::try_from(signal) else { return };
         if signal == Signal::SIGSTOP {
@@ -315,8 +320,11 @@ impl Job {
             let _ = was.thread_set_mask();
         }
         self.take_signals();
-        let continued = |info: &siginfo| info.ssi_signo == Signal::SIGCONT as u32;
-        self.pending.iter().any(continued)
+        self.is_continued()
+    }
+
+    fn is_continued(&self) -> bool {
+        self.pending.iter().any(|info| info.ssi_signo == Signal::SIGCONT as u32)
     }
 }
 

@@ -94,15 +94,15 @@ impl Order {
 }
 
 const fn frame(kind: u8, n: i32) -> Frame {
-    let [a, b, c, d] = n.to_le_bytes();
-    [kind, a, b, c, d]
+    let number = n.to_le_bytes();
+    [kind, number[0], number[1], number[2], number[3]]
 }
 
 fn read_frame(from: &mut impl Read) -> Option<(u8, i32)> {
     let mut bytes = Frame::default();
     from.read_exact(&mut bytes).ok()?;
-    let [kind, a, b, c, d] = bytes;
-    Some((kind, i32::from_le_bytes([a, b, c, d])))
+    let [kind, number @ ..] = bytes;
+    Some((kind, i32::from_le_bytes(number)))
 }
 
 /// Runs the command on the terminal that is standard input; `control` is the number of the socket

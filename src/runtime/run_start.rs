@@ -193,13 +193,13 @@ impl Side {
 
     /// Opens a way to it; gives the command's end.
     fn open(&self, streams: &mut Streams, name: &'static str) -> io::Result<OwnedFd> {
-        let (from, inner, terminal) = match self.terminal.then(|| Pty::transparent(&self.to)) {
-            Some(Ok(pty)) => (pty.master, pty.slave, true),
+        let pty = self.terminal.then(|| Pty::transparent(&self.to));
+        let (from, inner, terminal) = if let Some(Ok(pty)) = pty {
+            (pty.master, pty.slave, true)
+        } else {
             // Without a terminal to be had, a terminal's command does with a pipe.
-            _ => {
-                let (from, inner) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-                (from, inner, false)
-            }
+            let (from, inner) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+            (from, inner, false)
         };
         streams.push((name, Way { from, to: self.to.try_clone()?, terminal }));
         Ok(inner)

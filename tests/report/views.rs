@@ -146,12 +146,12 @@ pub fn busy() -> View {
         }],
     };
     View {
+        relatives: Vec::new(),
         at: stamp(10_000),
         driver: Some(gpus.driver),
         host: Some(procs.host),
         gpus: vec![gpu],
         holders: vec![left, train],
-        relatives: Vec::new(),
         scan: Some(procs.scan),
         gpus_age_ms: Some(120),
         procs_age_ms: None,
@@ -210,12 +210,12 @@ pub fn ghost() -> View {
 /// Before anything has answered.
 pub fn empty() -> View {
     View {
+        relatives: Vec::new(),
         at: stamp(0),
         driver: None,
         host: None,
         gpus: Vec::new(),
         holders: Vec::new(),
-        relatives: Vec::new(),
         scan: None,
         gpus_age_ms: None,
         procs_age_ms: None,

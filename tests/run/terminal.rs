@@ -24,9 +24,23 @@ fn shell() -> Term {
     command.env("V", env!("CARGO_BIN_EXE_vramlens"));
     command.env("HOME", "/nonexistent");
     command.env_remove("XDG_CONFIG_HOME");
+    command.cwd(env!("CARGO_TARGET_TMPDIR"));
     let term = Term::spawn(command, 24, 80);
     term.wait_for("ready$ ");
     term
+}
+
+/// Types a command at the prompt, on a fresh screen.
+fn at_prompt(term: &mut Term, command: &str) {
+    prompt(term);
+    term.send("clear\r");
+    term.wait("a fresh screen", |text| text.trim() == "ready$");
+    term.send(command);
+    term.send("\r");
+}
+
+fn prompt(term: &Term) {
+    term.wait("the prompt", |text| text.trim_end().ends_with("ready$"));
 }
 
 #[test]
@@ -95,46 +109,44 @@ fn a_command_that_cannot_be_started_leaves_the_terminal_as_it_was() {
 #[test]
 fn job_control_is_the_shells() {
     let mut term = shell();
-    term.send("$V run -q -- bash -c 'echo begun; while read x; do echo \"<$x>\"; done'\r");
+    at_prompt(&mut term, "$V run -q -- bash -c 'echo begun; while read x; do echo \"<$x>\"; done'");
     term.wait_for("\nbegun");
     term.send("one\r");
     term.wait_for("<one>");
     term.send("\x1a");
     term.wait_for("Stopped");
     // The shell reads again, as ever.
-    term.send("echo $((40+2))\r");
+    at_prompt(&mut term, "echo $((40+2))");
     term.wait_for("\n42");
-    term.send("fg\r");
+    at_prompt(&mut term, "fg");
+    term.wait_for("bash -c");
     term.send("two\r");
     term.wait_for("<two>");
     term.send("\x03");
-    term.send("echo code=$?\r");
-    term.wait_for("\ncode=130");
+    prompt(&term);
 }
 
 #[test]
 fn in_the_background_it_works_until_it_wants_keys() {
     let mut term = shell();
-    term.send(
-        "$V run -q -- bash -c 'echo begun; until [ -e /dev/null/x ]; do sleep 0.05; done' \r",
-    );
+    at_prompt(&mut term, "$V run -q -- bash -c 'echo begun; while :; do sleep 0.05; done'");
     term.wait_for("\nbegun");
     term.send("\x1a");
     term.wait_for("Stopped");
-    term.send("bg\r");
-    term.send("jobs -r\r");
+    at_prompt(&mut term, "bg");
+    at_prompt(&mut term, "jobs -r");
     term.wait_for("Running");
-    term.send("kill %1; wait %1; echo code=$?\r");
+    at_prompt(&mut term, "kill %1; wait %1; echo code=$?");
     term.wait_for("\ncode=143");
-    term.send("clear; $V run -q -- bash -c 'echo asks; sleep 0.3; read x; echo \"<$x>\"' \r");
-    term.wait_for("asks\n");
+    at_prompt(&mut term, "$V run -q -- bash -c 'echo asks; sleep 0.5; read x; echo \"<$x>\"'");
+    term.wait_for("\nasks");
     term.send("\x1a");
     term.wait_for("Stopped");
-    term.send("bg\r");
+    at_prompt(&mut term, "bg");
     // It reads, and stops for it.
-    term.send("clear; until jobs -s | grep -q Stop; do sleep 0.05; done; echo stopped again\r");
+    at_prompt(&mut term, "until jobs -s | grep -q Stop; do sleep 0.05; done; echo stopped again");
     term.wait_for("\nstopped again");
-    term.send("fg\r");
+    at_prompt(&mut term, "fg");
     term.wait_for("bash -c");
     term.send("late\r");
     term.wait_for("<late>");
@@ -143,40 +155,47 @@ fn in_the_background_it_works_until_it_wants_keys() {
 #[test]
 fn output_alone_on_a_terminal_keeps_it_one() {
     let mut term = shell();
-    term.send(
-        "$V run -q -- sh -c 'test -t 1 && test ! -t 0 && stty size < /dev/tty' < /dev/null\r",
-    );
+    let ask = "test -t 1 && test ! -t 0 && stty size < /dev/tty";
+    at_prompt(&mut term, &format!("$V run -q -- sh -c '{ask}' < /dev/null"));
     term.wait_for("\n24 80");
-    term.send("clear; echo x | $V run -q -- sh -c 'cat; test -t 2 && echo err >&2' | tr x y\r");
-    let text = term.wait_for("\nerr");
-    assert!(!text.contains("\nx"), "{text}");
-    term.wait_for("\ny");
-    term.send("clear; $V run -q -- sleep 1000 < /dev/null\r");
-    term.wait("the command line", |text| text.contains("sleep 1000"));
+    at_prompt(&mut term, "echo x | $V run -q -- sh -c 'cat; test -t 2 && echo err >&2' | tr x y");
+    term.wait("both", |text| text.contains("\nerr") && text.contains("\ny"));
+    at_prompt(&mut term, "$V run -q -- sh -c 'echo on; exec sleep 1000' < /dev/null");
+    term.wait_for("\non");
     term.send("\x03");
-    term.send("echo code=$?\r");
-    term.wait_for("\ncode=130");
-    term.send("clear; $V run -q -- sh -c 'echo on; sleep 1000' < /dev/null\r");
+    at_prompt(&mut term, "$V run -q -- sh -c 'echo on; exec sleep 1000' < /dev/null");
     term.wait_for("\non");
     term.send("\x1a");
     term.wait_for("Stopped");
-    term.send("clear\r");
-    term.send("fg\r");
+    at_prompt(&mut term, "fg");
     term.wait_for("sh -c");
     term.send("\x03");
-    term.send("echo code=$?\r");
-    term.wait_for("\ncode=130");
+    prompt(&term);
 }
 
 #[test]
 fn an_interrupt_ends_a_shells_loop() {
     let mut term = shell();
-    term.send("for i in 1 2 3; do $V run -q -- sh -c 'echo turn; sleep 1000' < /dev/null; done; echo over\r");
+    let turn = "$V run -q -- sh -c 'echo turn; exec sleep 1000' < /dev/null";
+    at_prompt(&mut term, &format!("for i in 1 2 3; do {turn}; done; echo over"));
     term.wait_for("\nturn");
     term.send("\x03");
-    term.send("clear; echo after\r");
-    let text = term.wait_for("\nafter");
-    assert!(!text.contains("turn"), "{text}");
+    prompt(&term);
+    assert_eq!(term.text().matches("\nturn").count(), 1, "{}", term.text());
+}
+
+#[test]
+fn the_code_of_an_interrupted_command_is_130() {
+    let mut term = shell();
+    for streams in ["", "< /dev/null"] {
+        let command = "$V run -q -- sh -c 'echo on; exec sleep 1000'";
+        at_prompt(&mut term, &format!("{command} {streams}"));
+        term.wait_for("\non");
+        term.send("\x03");
+        prompt(&term);
+        term.send("echo code=$?\r");
+        term.wait_for("\ncode=130");
+    }
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! The real binary on a real pseudo-terminal, read by a vt100 parser.
 
+// A test that cannot go on fails.
+#![allow(clippy::unwrap_used)]
+
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
 use std::path::Path;
