@@ -19,7 +19,7 @@ const LAYERS: [&[&str]; 9] = [
 ];
 
 /// Within a layer: the first may import the second.
-const SIDEWAYS: [(&str, &str); 2] = [("ids", "units"), ("host", "allocator")];
+const SIDEWAYS: [(&str, &str); 3] = [("ids", "units"), ("host", "allocator"), ("rules", "oom")];
 
 /// Modules without a clock, files, environment or runtime.
 const PURE: [&str; 5] = ["analyze", "rules", "report", "oom", "ui"];

@@ -1,6 +1,6 @@
 //! The view of now: GPU facts, host facts and history, joined.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::ledger::Entry;
@@ -57,6 +57,7 @@ impl View {
             dropped_ticks: moment.dropped_ticks,
             driver_cost: tick
                 .map(|tick| DriverCost { took_ms: tick.took_ms, calls: tick.driver_calls }),
+            models: BTreeMap::new(),
         }
     }
 }
@@ -111,6 +112,9 @@ fn gpu_view(scene: &Scene<'_>, gpu: &GpuSample, joined: &Joined<'_>) -> GpuView 
         freshness,
         growth: scene.history.gpu(&gpu.uuid).map_or(Growth::NotYet, |track| {
             growth::of_series(&track.used, scene.now_ms, gpu.memory.value().map(|m| m.free))
+        }),
+        allocated_growth: scene.history.gpu(&gpu.uuid).map_or(Growth::NotYet, |track| {
+            growth::of_series(&track.allocated, scene.now_ms, None)
         }),
         counts: counts(&here, &joined.zombies),
         unaccounted_causes: ledger

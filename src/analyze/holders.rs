@@ -1,9 +1,11 @@
 //! Every holder of every GPU: what the driver lists, and who it does not list.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::scene::{ListedRow, Presence, Scene, is_defunct, listed_rows};
 use super::verdict::{self, Case, Link};
+use super::workload::{Workload, recognise};
 use super::{Growth, Holder, fragment, growth};
 use crate::ids::{Pid, ProcId};
 use crate::sample::{GpuSample, ProcKinds, ProcSample, ProcState, Reading, Why};
@@ -34,7 +36,20 @@ pub fn all(scene: &Scene<'_>) -> Vec<Holder> {
             holders.push(not_listed(scene, gpu, process, &ghosts));
         }
     }
+    workloads(scene, &mut holders);
     holders
+}
+
+/// Recognises every process once, however many GPUs it has memory on.
+fn workloads(scene: &Scene<'_>, holders: &mut [Holder]) {
+    let mut known: HashMap<ProcId, Option<Workload>> = HashMap::new();
+    for holder in holders {
+        let Some(process) = &holder.process else { continue };
+        let found = known
+            .entry(process.id)
+            .or_insert_with(|| recognise(process, &scene.ancestors(process)).known().cloned());
+        holder.workload.clone_from(found);
+    }
 }
 
 /// Whether it only asks the driver for figures, as this program does. The driver's library opens
@@ -181,6 +196,7 @@ fn listed(scene: &Scene<'_>, listed: &ListedRow<'_>, ghosts: &[Ghost<'_>]) -> Ho
         survivors: kept_by.iter().map(|(id, _)| *id).collect(),
         fragmentation: fragment::of_allocator(allocator.as_ref(), scene.moment.request),
         allocator,
+        workload: None,
     }
 }
 
@@ -223,6 +239,7 @@ fn not_listed(
         survivors: Vec::new(),
         allocator: None,
         fragmentation: super::Fragmentation::None,
+        workload: None,
         process: Some(ProcSample::clone(process)),
     }
 }

@@ -21,5 +21,5 @@ pub mod select;
 
 pub use kill_plan::{ExpectedBytes, KillPlan, PlanRow, Refusal, freed_by, plan, zombies};
 pub use kill_proof::{Freed, KillProof, Remaining, kill_proof};
-pub use verdict::{Effect, TRAPS, Trap};
+pub use verdict::{Effect, TRAPS, Trap, shows_screen};
 pub use view::*;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::ledger::Entry;
+use super::workload::recognise;
 use super::{
     Class, Counts, Evidence, Fragmentation, GpuView, Growth, Holder, Ledger, Moment, Verdict, View,
     Weight, growth,
@@ -70,6 +71,7 @@ fn gpu(track: &GpuTrack, all: &[&GpuTrack], view: &View, (at_ms, now_ms): (u64, 
         } else {
             Growth::NotYet
         },
+        allocated_growth: Growth::NotYet,
         counts: Counts {
             holders: u32::try_from(here.len()).unwrap_or(u32::MAX),
             ..Counts::default()
@@ -143,6 +145,7 @@ fn holder(track: &HolderTrack, bytes: Bytes, at_ms: u64) -> Holder {
         survivors: Vec::new(),
         allocator: None,
         fragmentation: Fragmentation::None,
+        workload: track.facts.as_deref().and_then(|facts| recognise(facts, &[]).known().cloned()),
     }
 }
 

@@ -1,10 +1,13 @@
 //! The view: everything that a screen, a report or a metric shows, computed once.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::workload::Workload;
 use crate::ids::{GpuIndex, GpuUuid, Pid, ProcId, Stamp};
+use crate::model::ModelFacts;
 use crate::sample::{
     AllocatorSample, DriverInfo, GpuSample, HostFacts, ProcKinds, ProcSample, Reading, ScanReport,
 };
@@ -38,6 +41,18 @@ pub struct View {
     pub dropped_ticks: u64,
     /// What the last tick cost: milliseconds in the driver, and calls.
     pub driver_cost: Option<DriverCost>,
+    /// The headers of the models that run, by path as [`Holder::model_path`] names them. Empty as
+    /// built: reading a file is not the view's work, so whoever builds it puts them in.
+    pub models: BTreeMap<String, Reading<ModelFacts>>,
+}
+
+impl View {
+    /// The models that run here, by path: whoever builds views may read their headers once and put
+    /// them into `models`.
+    pub fn model_paths(&self) -> BTreeSet<&str> {
+        let known = |holder: &&Holder| holder.workload.is_some() && holder.id.is_some();
+        self.holders.iter().filter(known).filter_map(Holder::model_path).collect()
+    }
 }
 
 /// What asking the driver cost.
@@ -85,6 +100,8 @@ pub struct GpuView {
     pub freshness: Freshness,
     /// How its used memory moves.
     pub growth: Growth,
+    /// How the memory moves that allocators say is in use, where they could be read.
+    pub allocated_growth: Growth,
     /// Holders on it, and how many of them may go with one key.
     pub counts: Counts,
     /// Ranked likely causes of unaccounted memory.
@@ -201,6 +218,8 @@ pub struct Holder {
     pub allocator: Option<Reading<AllocatorSample>>,
     /// What of its cache is of use.
     pub fragmentation: Fragmentation,
+    /// What it runs and how it was started, where its arguments tell.
+    pub workload: Option<Workload>,
 }
 
 impl Holder {
@@ -212,6 +231,25 @@ impl Holder {
             Some(arguments) if !arguments.is_empty() => arguments.join(" "),
             _ => process.comm.clone(),
         }
+    }
+
+    /// The file or folder of the model that it runs, where one is named with its whole path. An
+    /// open file says more than an argument, which may be relative or a name on a hub.
+    pub fn model_path(&self) -> Option<&str> {
+        let named = self.workload.as_ref().and_then(Workload::model);
+        let open = self.process.as_ref().and_then(|process| process.model_files.first());
+        let whole = |path: &&str| path.starts_with('/');
+        // A folder of shards is named; any one of its files is only a part.
+        let folder = named.filter(whole).filter(|path| {
+            open.is_none_or(|open| open.starts_with(path) && open.ends_with(".safetensors"))
+        });
+        // One of several parts stands for the folder that has them all.
+        let part = |file: &str| file.ends_with(".safetensors") && file.contains("-of-");
+        let file = open.map(String::as_str).filter(whole).map(|file| match file.rsplit_once('/') {
+            Some((folder, name)) if part(name) && !folder.is_empty() => folder,
+            _ => file,
+        });
+        folder.or(file).or_else(|| named.filter(whole))
     }
 }
 

@@ -16,6 +16,7 @@ pub mod best;
 pub mod compute;
 pub mod diffusion;
 mod error;
+mod facts;
 mod from_config;
 mod from_gguf;
 pub mod ggml;
@@ -37,6 +38,7 @@ pub mod training;
 pub mod weights;
 
 pub use error::ModelError;
+pub use facts::{ModelFacts, facts};
 pub use from_config::{quantisation, shape as shape_of_config};
 pub use from_gguf::shape as shape_of_gguf;
 pub use load::{Format, Kind, Model};

@@ -123,6 +123,21 @@ pub fn four_bit_on_load(weights: &Weights) -> Freed {
     Freed::band(weights.file_bytes().saturating_sub(after), 10)
 }
 
+/// Weights that were loaded in 32 bits, in 16.
+pub fn half_of_float32(weights: &Weights) -> Freed {
+    Freed::band(weights.elements().saturating_mul(2), 10)
+}
+
+/// Computing activations again, where only their swing within a step is known: 60 to 80 % of it.
+pub const fn checkpointing_of(swing: u64) -> Freed {
+    Freed { bytes: swing / 10 * 7, low: swing / 10 * 6, high: swing / 10 * 8 }
+}
+
+/// Half the batch, where only the swing of a step is known. Part of it does not depend on it.
+pub fn half_batch_of(swing: u64) -> Freed {
+    Freed::band(swing / 2, ACTIVATION_BAND)
+}
+
 /// Computing activations again on the way back.
 pub fn checkpointing(shape: &Shape, weights: &Weights, run: &Training) -> Freed {
     let with = Training { checkpointing: true, ..*run };

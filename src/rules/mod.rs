@@ -1,6 +1,22 @@
 //! The nine fixes as pure functions of the view.
 
+mod activations;
+mod common;
+mod consumers;
+mod context;
+mod does_not_fit;
+mod fits;
+mod four_bit;
+mod fragmentation;
+mod growth;
 mod leftovers;
+mod limits;
+mod offload;
+mod preallocated;
+mod rank;
+
+pub use fits::{Fit, Step, fit_of, would_it_fit};
+pub use rank::overlaps;
 
 use serde::Serialize;
 
@@ -108,14 +124,28 @@ pub trait Rule: Sync {
 }
 
 /// Every rule. Help, reports and `run` come from this table.
-pub static RULES: &[&dyn Rule] = &[&leftovers::Leftovers];
+pub static RULES: &[&dyn Rule] = &[
+    &context::Context,
+    &four_bit::FourBit,
+    &leftovers::Leftovers,
+    &activations::SmallerStep,
+    &offload::Offload,
+    &fragmentation::Fragmented,
+    &activations::Checkpointing,
+    &consumers::Consumers,
+    &does_not_fit::DoesNotFit,
+    &growth::Grows,
+    &preallocated::Preallocated,
+    &limits::OtherLimit,
+    &limits::NoCaching,
+];
 
 /// What all rules say of a view, by key: for whoever asks why there is no finding.
 pub fn outcomes(view: &View) -> Vec<(&'static str, Outcome)> {
     RULES.iter().map(|rule| (rule.key(), rule.check(view))).collect()
 }
 
-/// Every finding, the worst first; among equals the one that frees most.
+/// Every finding, the worst first; among equals the one that frees most for the least harm.
 pub fn run(view: &View) -> Vec<Finding> {
     let mut findings: Vec<Finding> = RULES
         .iter()
@@ -124,9 +154,6 @@ pub fn run(view: &View) -> Vec<Finding> {
             Outcome::Clear | Outcome::NotYet(_) | Outcome::CannotTell(_) => Vec::new(),
         })
         .collect();
-    let saves = |finding: &Finding| {
-        finding.fixes.iter().filter_map(|fix| fix.saves).map(|saving| saving.bytes).max()
-    };
-    findings.sort_by_key(|finding| std::cmp::Reverse((finding.severity, saves(finding))));
+    rank::in_order(&mut findings);
     findings
 }

@@ -42,6 +42,7 @@ pub fn holder(gpu: &GpuSample, pid: u32, bytes: Reading<Bytes>, arguments: &[&st
         survivors: Vec::new(),
         allocator: None,
         fragmentation: Fragmentation::None,
+        workload: None,
     }
 }
 
@@ -136,6 +137,7 @@ pub fn busy() -> View {
         ledger: Reading::Value(ledger()),
         freshness: Freshness::Live,
         growth: Growth::Steady,
+        allocated_growth: Growth::NotYet,
         counts: Counts { holders: 2, zombies: 1, zombie_bytes: gib(22.1) },
         unaccounted_causes: vec![Cause {
             key: "managed_memory",
@@ -156,6 +158,7 @@ pub fn busy() -> View {
         freshness: Freshness::Live,
         dropped_ticks: 0,
         driver_cost: Some(DriverCost { took_ms: 3, calls: 21 }),
+        models: std::collections::BTreeMap::new(),
     }
 }
 
@@ -219,6 +222,7 @@ pub fn empty() -> View {
         freshness: Freshness::Starting,
         dropped_ticks: 0,
         driver_cost: None,
+        models: std::collections::BTreeMap::new(),
     }
 }
 

@@ -129,6 +129,7 @@ pub fn holder(gpu: u32, pid: u32, user: &str, arguments: &[&str], tenths: u64) -
         survivors: Vec::new(),
         allocator: None,
         fragmentation: Fragmentation::None,
+        workload: None,
     }
 }
 
@@ -203,6 +204,7 @@ pub fn gpu_view(sample: GpuSample, holders: &[Holder]) -> GpuView {
         ledger,
         freshness: Freshness::Live,
         growth: Growth::Steady,
+        allocated_growth: Growth::NotYet,
         counts,
         unaccounted_causes: Vec::new(),
         sample,
@@ -235,5 +237,6 @@ pub fn view(samples: Vec<GpuSample>, holders: Vec<Holder>) -> View {
         freshness: Freshness::Live,
         dropped_ticks: 0,
         driver_cost: Some(DriverCost { took_ms: 4, calls: 17 }),
+        models: std::collections::BTreeMap::new(),
     }
 }

@@ -231,5 +231,6 @@ pub fn nothing() -> View {
         freshness: Freshness::Starting,
         dropped_ticks: 0,
         driver_cost: None,
+        models: std::collections::BTreeMap::new(),
     }
 }

@@ -164,6 +164,11 @@ pub fn guard(process: &ProcSample) -> Option<Guard> {
     GUARDED.iter().find(|row| fits(row.0)).map(|row| row.1)
 }
 
+/// Whether a process shows the screen, or draws its windows.
+pub fn shows_screen(process: &ProcSample) -> bool {
+    guard(process) == Some(Guard::Display)
+}
+
 /// Whether a process takes in orphans: a parent of this kind says nothing about a child.
 pub fn adopts(process: &ProcSample) -> bool {
     const NAMES: [&str; 10] = [

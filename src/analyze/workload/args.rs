@@ -50,14 +50,16 @@ impl<'a> Command<'a> {
         if let Some(script) = script {
             let name = base(script);
             let stem = name.strip_suffix(".py").unwrap_or(name);
-            let module = |m: &str| script == m || script.starts_with(&format!("{m}."));
+            let module = |m: &str| {
+                script.strip_prefix(m).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            };
             if signature.modules.iter().any(|m| module(m))
                 || signature.programs.contains(&stem) && self.first_after(stem, signature.first)
             {
                 return Some(script);
             }
-            let lower = script.to_ascii_lowercase();
             let scripts = signature.scripts.contains(&name);
+            let lower = if scripts { script.to_ascii_lowercase() } else { String::new() };
             if scripts && signature.paths.iter().any(|part| lower.contains(part)) {
                 return Some(script);
             }
@@ -98,15 +100,12 @@ impl<'a> Command<'a> {
     /// The value of the last of these flags (later ones win), or `on` for a bare one.
     pub fn value(&self, flags: &[&str], bare: bool) -> Option<(String, String)> {
         let mut found = None;
-        for (at, word) in self.words.iter().enumerate() {
+        for (at, word) in self.words.iter().enumerate().filter(|(_, word)| word.starts_with('-')) {
             let (name, inline) = match word.split_once('=') {
-                Some((name, value)) if word.starts_with('-') => (name, Some(value)),
-                _ => (word.as_str(), None),
+                Some((name, value)) => (name, Some(value)),
+                None => (word.as_str(), None),
             };
-            // Python programs take --max_len and --max-len for the same.
-            let same =
-                |flag: &str| flag == name || flag.replace('-', "_") == name.replace('-', "_");
-            if !name.starts_with('-') || !flags.iter().any(|flag| same(flag)) {
+            if !flags.iter().any(|flag| same_flag(flag, name)) {
                 continue;
             }
             let next = self.words.get(at + 1).map(String::as_str);
@@ -127,6 +126,13 @@ impl<'a> Command<'a> {
         let word = self.words.get(at + 1).filter(|w| !is_flag(w))?;
         Some((self.words.get(at)?.clone(), word.clone()))
     }
+}
+
+/// Python programs take `--max_len` and `--max-len` for the same. Asked for every flag of every
+/// process: it must not allocate.
+fn same_flag(a: &str, b: &str) -> bool {
+    let plain = |byte: u8| if byte == b'_' { b'-' } else { byte };
+    a.len() == b.len() && a.bytes().zip(b.bytes()).all(|(a, b)| plain(a) == plain(b))
 }
 
 fn is_flag(word: &str) -> bool {

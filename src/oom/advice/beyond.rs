@@ -82,12 +82,7 @@ static ANY_HOST: Row = (
     "time",
 );
 
-static CACHING: Row = (
-    &[],
-    "Turn caching on again",
-    "unset PYTORCH_NO_CUDA_MEMORY_CACHING   (it is for diagnosis only)",
-    "none",
-);
+static CACHING: Row = (&[], "Turn caching on again", super::running::CACHE_AGAIN, "none");
 
 /// The row that fits.
 pub(super) fn beyond(case: &Case, finding: &Finding) -> Option<Advice> {

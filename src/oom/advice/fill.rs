@@ -55,6 +55,11 @@ pub(super) fn saves(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> Opt
 
 /// The line with its numbers; `None` where one of them is not known.
 pub(super) fn filled(line: &str, case: &Case, n: &Numbers) -> Option<String> {
+    filled_with(line, &|name| value(name, case, n))
+}
+
+/// The line with what `value` says of its `{name}`s.
+pub(super) fn filled_with(line: &str, value: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;
     while let Some((before, after)) = rest.split_once('{') {
@@ -67,7 +72,7 @@ pub(super) fn filled(line: &str, case: &Case, n: &Numbers) -> Option<String> {
             continue;
         };
         out.push_str(before);
-        out.push_str(&value(name, case, n)?);
+        out.push_str(&value(name)?);
         rest = tail;
     }
     out.push_str(rest);

@@ -15,26 +15,69 @@ pub(super) struct Row {
 
 /// What must hold for a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum When {
+pub enum When {
+    /// Nothing more.
     Always,
+    /// It trains.
     Training,
+    /// It failed in attention.
     Attention,
+    /// It failed in the loss.
     Loss,
+    /// It failed while it decoded pictures.
     Decode,
+    /// It failed while it recorded CUDA graphs.
     Capture,
+    /// It failed while the optimizer's state was made.
     Optimizer,
+    /// Its cache is in pieces.
     Fragmented,
+    /// The same, of a version before expandable segments.
     FragmentedOld,
+    /// The same, where the platform has no expandable segments.
     FragmentedNoVirtualMemory,
+    /// It grows.
     Growing,
+    /// Its own other ranks are on the same GPU.
     Siblings,
+    /// It failed in a collective operation.
     Collective,
+    /// A reserve of expandable segments is set.
     ReserveSet,
+    /// The platform has no expandable segments.
     NoVirtualMemory,
+    /// The process has too many mappings.
     MapsFull,
+    /// Expandable segments are on.
     AlreadyExpandable,
+    /// Flash attention is off.
     FlashOff,
+    /// Its weights were loaded in 32 bits.
     Float32,
+    /// Of a running process: its context is long.
+    LongContext,
+    /// Of a running process: its cache has 16 bits.
+    WideCache,
+    /// Of a running process: it keeps a cache for several at once.
+    ManySlots,
+    /// Of a running process: its weights have 16 bits or more.
+    WideWeights,
+    /// Of a running process: it has taken its share in advance.
+    Preallocated,
+    /// Of a running process: its cache could be given back.
+    Releasable,
+    /// Of a running process: its experts are on the GPU.
+    Experts,
+    /// Of a running process: layers are on the CPU, and there is room for them.
+    Room,
+    /// A desktop is on the GPU.
+    Desktop,
+    /// It runs in a slice of the GPU.
+    Slice,
+    /// It runs under a quota.
+    Quota,
+    /// Its allocator does not cache.
+    NoCaching,
 }
 
 pub(super) const fn row(

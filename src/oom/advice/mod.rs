@@ -6,6 +6,7 @@ mod fill;
 mod lines;
 mod lines_model;
 mod lines_step;
+mod running;
 mod useless;
 
 use serde::Serialize;
@@ -17,7 +18,10 @@ use super::figures::Slot;
 use super::judge::Case;
 use super::numbers::Numbers;
 use super::signatures::Stage;
-use lines::{Row, When};
+use lines::Row;
+
+pub use lines::When;
+pub use running::line_for;
 
 pub(super) use useless::useless;
 
@@ -168,5 +172,18 @@ fn fits(row: &Row, case: &Case, n: &Numbers, finding: &Finding) -> bool {
         }
         When::FlashOff => case.has(Mark::FlashAttentionOff),
         When::Float32 => case.has(Mark::Float32),
+        // These are said of processes that run, not of messages.
+        When::LongContext
+        | When::WideCache
+        | When::ManySlots
+        | When::WideWeights
+        | When::Preallocated
+        | When::Releasable
+        | When::Experts
+        | When::Room
+        | When::Desktop
+        | When::Slice
+        | When::Quota
+        | When::NoCaching => false,
     }
 }

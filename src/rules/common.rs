@@ -1,0 +1,319 @@
+//! What all rules need: who is worth advice, how tight a GPU is, how findings are put together.
+
+use super::{Finding, Fix, Outcome, Provenance, Saving, Severity};
+use crate::allocator::settings::{Setting as Judged, audit};
+use crate::analyze::workload::{Setting, Software, Workload};
+use crate::analyze::{Class, GpuView, Growth, Holder, View};
+use crate::model::ModelFacts;
+use crate::model::savings::Freed;
+use crate::oom::{When, line_for};
+use crate::sample::{AllocatorBackend, AllocatorDevice, Reading};
+use crate::units::Bytes;
+
+/// Gains of less are not worth a line.
+pub(super) const WORTH: Bytes = Bytes::mib(512);
+/// A GPU that is full that soon is short already, in milliseconds.
+const SOON_MS: u64 = 10 * 60_000;
+
+/// What a rule says of one holder.
+pub(super) enum Answer {
+    Clear,
+    Hit(Finding),
+    NotYet(String),
+    CannotTell(String),
+}
+
+/// Asks a rule about every holder that may be advised; a hit outweighs doubts.
+pub(super) fn per_holder(view: &View, ask: impl Fn(&Holder, &GpuView) -> Answer) -> Outcome {
+    if let Some(outcome) = unseen(view) {
+        return outcome;
+    }
+    let answers = living(view).map(|(holder, gpu)| ask(holder, gpu));
+    gathered(answers)
+}
+
+/// Why nothing can be said of any process.
+pub(super) fn unseen(view: &View) -> Option<Outcome> {
+    if view.gpus.is_empty() {
+        return Some(Outcome::NotYet("the driver has not answered yet".to_owned()));
+    }
+    if view.procs_age_ms.is_none() {
+        return Some(Outcome::NotYet("the processes have not been looked at yet".to_owned()));
+    }
+    let blind = view.gpus.iter().all(|gpu| gpu.sample.processes.value().is_none());
+    let text = || Outcome::CannotTell("the driver lists no processes here".to_owned());
+    (blind && view.holders.is_empty()).then(text)
+}
+
+/// Hits, else the first that waits for more, else the first doubt.
+pub(super) fn gathered(answers: impl Iterator<Item = Answer>) -> Outcome {
+    let (mut hits, mut not_yet, mut doubt) = (Vec::new(), None, None);
+    for answer in answers {
+        match answer {
+            Answer::Clear => {}
+            Answer::Hit(finding) => hits.push(finding),
+            Answer::NotYet(why) => not_yet = not_yet.or(Some(why)),
+            Answer::CannotTell(why) => doubt = doubt.or(Some(why)),
+        }
+    }
+    if !hits.is_empty() {
+        return Outcome::Hit(hits);
+    }
+    let waits = not_yet.map(Outcome::NotYet);
+    waits.or(doubt.map(Outcome::CannotTell)).unwrap_or(Outcome::Clear)
+}
+
+/// Holders that live and are somebody's work: those that rule 3 would not end, and that nobody
+/// protects.
+pub(super) fn living(view: &View) -> impl Iterator<Item = (&Holder, &GpuView)> {
+    let alive = |holder: &&Holder| {
+        let works = matches!(
+            holder.verdict.class,
+            Class::Active
+                | Class::Idle
+                | Class::Unknown
+                | Class::Suspended
+                | Class::Debugged
+                | Class::Frozen
+                | Class::Orphan
+                | Class::IdleServer
+                | Class::BusyCpu
+        );
+        works && holder.listed && holder.id.is_some() && !holder.verdict.zombie
+    };
+    let holders = view.holders.iter().filter(alive);
+    holders.filter_map(|holder| Some((holder, gpu_of(view, holder)?)))
+}
+
+/// The GPU that a holder is on.
+pub(super) fn gpu_of<'a>(view: &'a View, holder: &Holder) -> Option<&'a GpuView> {
+    view.gpus.iter().find(|gpu| gpu.sample.uuid == holder.gpu)
+}
+
+/// What must stay free for the next request to succeed.
+pub(super) fn margin(total: Bytes) -> Bytes {
+    Bytes(total.0 / 50).max(Bytes::mib(256))
+}
+
+/// Whether a GPU is nearly full, or soon will be.
+pub(super) fn short(gpu: &GpuView) -> bool {
+    let full = gpu.sample.memory.value().is_some_and(|m| m.free < Bytes(m.total.0 / 20));
+    let soon = match gpu.growth {
+        Growth::Trend { full_in_ms: Some([_, likely, _]), .. } => likely < SOON_MS,
+        _ => false,
+    };
+    full || soon
+}
+
+/// A warning where memory is short, else a notice.
+pub(super) fn severity(gpu: &GpuView) -> Severity {
+    if short(gpu) { Severity::Warning } else { Severity::Notice }
+}
+
+/// `41233 python`: the subject of every first line of evidence.
+pub(super) fn subject(holder: &Holder) -> String {
+    let software = holder.workload.as_ref().map(|w| w.software.name());
+    let comm = holder.process.as_ref().map_or("", |process| process.comm.as_str());
+    let what = match software {
+        Some(software) if !software.eq_ignore_ascii_case(comm) => format!(" ({software})"),
+        _ => String::new(),
+    };
+    format!("{} {comm}{what} on GPU {}", holder.pid, holder.index)
+}
+
+/// A finding about one holder, without fixes.
+pub(super) fn about(
+    holder: &Holder,
+    (rule, fix_number): (&'static str, u8),
+    severity: Severity,
+    headline: String,
+) -> Finding {
+    Finding {
+        rule,
+        fix_number,
+        severity,
+        gpu: Some(holder.index),
+        pid: Some(holder.pid),
+        headline,
+        evidence: vec![subject(holder)],
+        fixes: Vec::new(),
+    }
+}
+
+/// A fix with the table's line for this software; `None` where the table has none.
+pub(super) fn fix(
+    holder: &Holder,
+    (number, title): (u8, &str),
+    holds: &[When],
+    saves: Option<Saving>,
+    value: &dyn Fn(&str) -> Option<String>,
+) -> Option<Fix> {
+    let (line, cost) = line_for(number, software_key(holder), holds, value)?;
+    Some(Fix {
+        title: title.to_owned(),
+        saves,
+        line: Some(line),
+        cost: cost.to_owned(),
+        ends: Vec::new(),
+    })
+}
+
+/// A saving of at most what the holder has; `None` where it is nothing.
+pub(super) fn saving(
+    holder: &Holder,
+    [low, bytes, high]: [u64; 3],
+    provenance: Provenance,
+) -> Option<Saving> {
+    let most = holder.bytes.get().unwrap_or(Bytes(u64::MAX));
+    let cap = |n: u64| Bytes(n).min(most);
+    (bytes > 0 && most > Bytes::ZERO).then(|| Saving {
+        bytes: cap(bytes),
+        low: cap(low.min(bytes)),
+        high: cap(high.max(bytes)),
+        provenance,
+    })
+}
+
+/// The part of a model's saving that falls on this holder's GPU.
+pub(super) fn shared(view: &View, holder: &Holder, freed: Freed) -> Option<Saving> {
+    let (mine, all) = (holder.bytes.get()?, whole(view, holder));
+    let part = |n: u64| {
+        let part = u128::from(n) * u128::from(mine.0) / u128::from(all.0.max(1));
+        u64::try_from(part).unwrap_or(u64::MAX)
+    };
+    let parts = [part(freed.low), part(freed.bytes), part(freed.high)];
+    saving(holder, parts, Provenance::Estimated)
+}
+
+/// What the same process holds on all GPUs.
+pub(super) fn whole(view: &View, holder: &Holder) -> Bytes {
+    let same = view.holders.iter().filter(|other| other.id.is_some() && other.id == holder.id);
+    same.filter_map(|other| other.bytes.get()).sum()
+}
+
+/// The header of the model that a holder runs.
+pub(super) fn facts<'a>(view: &'a View, holder: &Holder) -> Result<&'a ModelFacts, Answer> {
+    let pid = holder.pid;
+    let Some(path) = holder.model_path() else {
+        return Err(Answer::CannotTell(format!("which model {pid} runs is not known")));
+    };
+    match view.models.get(path) {
+        None => Err(Answer::NotYet(format!("the model of {pid} has not been read yet"))),
+        Some(Reading::Absent(why)) => {
+            Err(Answer::CannotTell(format!("the model of {pid}: {}", why.words())))
+        }
+        Some(Reading::Value(facts)) => Ok(facts),
+    }
+}
+
+/// The allocator's figures for this GPU, of the native allocator only.
+pub(super) fn device(holder: &Holder) -> Result<&AllocatorDevice, Answer> {
+    let pid = holder.pid;
+    let sample = match &holder.allocator {
+        Some(Reading::Value(sample)) => sample,
+        Some(Reading::Absent(why)) => {
+            return Err(Answer::CannotTell(format!("the allocator of {pid}: {}", why.words())));
+        }
+        None if uses_torch(holder) => {
+            return Err(Answer::NotYet(format!("the allocator of {pid} has not been read yet")));
+        }
+        None => return Err(Answer::Clear),
+    };
+    match sample.devices.as_slice() {
+        [device] if sample.backend == AllocatorBackend::Native => Ok(device),
+        // Another allocator has no such figures, and none of these faults.
+        _ => Err(Answer::Clear),
+    }
+}
+
+/// Whether a holder is a PyTorch program by what was recognised.
+pub(super) fn uses_torch(holder: &Holder) -> bool {
+    let torch = |workload: &Workload| {
+        matches!(
+            workload.software,
+            Software::Torch
+                | Software::Transformers
+                | Software::Diffusers
+                | Software::ComfyUi
+                | Software::A1111
+                | Software::Exllama
+        )
+    };
+    holder.workload.as_ref().is_some_and(torch)
+}
+
+/// The name of the software in the table of lines.
+pub(super) fn software_key(holder: &Holder) -> &'static str {
+    match holder.workload.as_ref().map(|workload| workload.software) {
+        Some(Software::LlamaCpp) => "llama.cpp",
+        Some(Software::Ollama) => "ollama",
+        Some(Software::Vllm) => "vllm",
+        Some(Software::Sglang) => "sglang",
+        Some(Software::Tgi) => "tgi",
+        Some(Software::Exllama) => "exllama",
+        Some(Software::TensorRtLlm) => "tensorrt-llm",
+        Some(Software::ComfyUi) => "comfyui",
+        Some(Software::A1111) => "stable-diffusion-webui",
+        Some(Software::Diffusers) => "diffusers",
+        Some(Software::WhisperCpp) => "whisper.cpp",
+        Some(Software::Jax) => "jax",
+        Some(Software::TensorFlow) => "tensorflow",
+        Some(Software::Jupyter | Software::Transformers | Software::Torch) | None => "pytorch",
+    }
+}
+
+/// What makes a process a training run, in words; `None` where nothing does.
+pub(super) fn training(holder: &Holder) -> Option<String> {
+    let workload = holder.workload.as_ref()?;
+    if !matches!(workload.software, Software::Torch | Software::Transformers | Software::Diffusers)
+    {
+        return None;
+    }
+    let setting = [Setting::Accumulation, Setting::Checkpointing];
+    let by_setting =
+        setting.iter().find_map(|s| workload.get(*s)).map(|found| found.origin.words());
+    by_setting.or_else(|| {
+        let words = holder.process.as_ref()?.cmdline.value()?;
+        let found = words.iter().map(String::as_str).find(|word| trains(word))?;
+        let name = found.rsplit('/').next().unwrap_or(found);
+        Some(format!("argument {}", name.chars().take(48).collect::<String>()))
+    })
+}
+
+fn trains(word: &str) -> bool {
+    const FLAGS: [&str; 8] = [
+        "--learning_rate",
+        "--learning-rate",
+        "--lr",
+        "--num_train_epochs",
+        "--epochs",
+        "--max_train_steps",
+        "--per_device_train_batch_size",
+        "--train_batch_size",
+    ];
+    const PARTS: [&str; 4] = ["train", "finetun", "fine_tun", "sft"];
+    let flag = word.split('=').next().unwrap_or(word);
+    let name = word.rsplit('/').next().unwrap_or(word).to_ascii_lowercase();
+    let script =
+        name.strip_suffix(".py").is_some() || matches!(name.as_str(), "train" | "finetune" | "sft");
+    FLAGS.contains(&flag) || (script && PARTS.iter().any(|part| name.contains(part)))
+}
+
+/// The value of a variable of the holder's environment; `None` where it is not set, or not read.
+pub(super) fn variable<'a>(holder: &'a Holder, name: &str) -> Option<&'a str> {
+    let environment = holder.process.as_ref()?.environment.as_ref()?.value()?;
+    environment.iter().find(|var| var.name == name).map(|var| var.value.as_str())
+}
+
+/// The allocator settings of its environment, judged; none where it was not read.
+pub(super) fn settings(holder: &Holder) -> Vec<Judged> {
+    let process = holder.process.as_ref();
+    let environment = process.and_then(|process| process.environment.as_ref()?.value());
+    environment.map_or_else(Vec::new, |variables| audit(variables))
+}
+
+/// Whether its environment carries out this fix already, by this variable or key.
+pub(super) fn already(holder: &Holder, fix: u8, name: &str) -> bool {
+    let same = |set: &Judged| set.name == name || set.key.as_deref() == Some(name);
+    settings(holder).iter().any(|set| set.already_does == Some(fix) && same(set))
+}

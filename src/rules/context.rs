@@ -1,0 +1,116 @@
+//! Fix 1: the context, its cache and its slots.
+
+use super::common::{Answer, WORTH, about, facts, fix, per_holder, severity, shared};
+use super::{Outcome, Rule};
+use crate::analyze::workload::{Software, Workload};
+use crate::analyze::{GpuView, Holder, View};
+use crate::model::ModelFacts;
+use crate::model::ggml::CacheType;
+use crate::model::kv;
+use crate::model::plan::Settings;
+use crate::model::savings::Freed;
+use crate::oom::When;
+use crate::units::Bytes;
+
+/// The rule.
+pub struct Context;
+
+const KEY: (&str, u8) = ("context", 1);
+/// A context below twice this is not cut.
+const LEAST_TOKENS: u64 = 2048;
+
+impl Rule for Context {
+    fn key(&self) -> &'static str {
+        KEY.0
+    }
+
+    fn number(&self) -> u8 {
+        KEY.1
+    }
+
+    fn check(&self, view: &View) -> Outcome {
+        per_holder(view, |holder, gpu| one(view, holder, gpu))
+    }
+}
+
+fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
+    // Other servers fill their pool whatever the context; other programs have no cache that stays.
+    let llama = |w: &&Workload| matches!(w.software, Software::LlamaCpp | Software::Ollama);
+    let Some(workload) = holder.workload.as_ref().filter(llama) else { return Answer::Clear };
+    let Some(settings) = workload.llama_settings() else {
+        let pid = holder.pid;
+        return Answer::CannotTell(format!("{pid} was started without a context: it chose one"));
+    };
+    if !settings.cache_on_gpu || settings.gpu_layers == 0 {
+        return Answer::Clear;
+    }
+    let facts = match facts(view, holder) {
+        Ok(facts) => facts,
+        Err(answer) => return answer,
+    };
+    let cache = Bytes(kv::total(&facts.shape, &settings.cache).total());
+    if cache < WORTH {
+        return Answer::Clear;
+    }
+    let tokens = settings.cache.context;
+    let headline = format!("{} keeps {cache} for {tokens} tokens", holder.pid);
+    let mut found = about(holder, KEY, severity(gpu), headline);
+    let each = Bytes(facts.bytes_per_token(&settings.cache));
+    found.evidence.push(format!("{} costs {each} a token in {}", facts.name, types(&settings)));
+    if let Some(context) = workload.get(crate::analyze::workload::Setting::Context) {
+        found.evidence.push(format!("context {tokens}: {}", context.origin.words()));
+    }
+    if settings.cache.slots > 1 {
+        found.evidence.push(format!("{} sequences at once", settings.cache.slots));
+    }
+    found.fixes = fixes(view, holder, workload, &settings, facts);
+    if found.fixes.is_empty() { Answer::Clear } else { Answer::Hit(found) }
+}
+
+fn types(settings: &Settings) -> String {
+    let (keys, values) = (settings.cache.keys, settings.cache.values);
+    if keys == values {
+        keys.name().to_owned()
+    } else {
+        format!("{} and {}", keys.name(), values.name())
+    }
+}
+
+fn fixes(
+    view: &View,
+    holder: &Holder,
+    workload: &Workload,
+    settings: &Settings,
+    facts: &ModelFacts,
+) -> Vec<super::Fix> {
+    let cache = &settings.cache;
+    let run = facts.running(settings);
+    let slots = cache.slots.max(1);
+    // Ollama's variable counts a sequence, its runner's flag all of them.
+    let each = if workload.software == Software::Ollama { slots } else { 1 };
+    let value = |name: &str| match name {
+        "half" => Some((cache.context / 2 / each / 256 * 256).max(256).to_string()),
+        "one_slot" => Some((cache.context / slots / 256 * 256).max(256).to_string()),
+        _ => None,
+    };
+    let mut options: Vec<(&str, When, Freed)> = Vec::new();
+    if cache.context >= 2 * LEAST_TOKENS {
+        options.push(("half the context", When::LongContext, run.half_context()));
+    }
+    if matches!(cache.keys, CacheType::F16 | CacheType::Bf16 | CacheType::F32) {
+        options.push(("8 bits in the cache", When::WideCache, run.cache_type(CacheType::Q8_0)));
+    }
+    if slots > 1 {
+        let one = |s: &mut Settings| {
+            s.cache.context /= slots;
+            s.cache.slots = 1;
+        };
+        options.push(("one sequence at a time", When::ManySlots, run.with(one)));
+    }
+    options.sort_by_key(|option| std::cmp::Reverse(option.2.bytes));
+    let worth = options.into_iter().filter(|option| option.2.bytes >= Bytes::mib(256).0);
+    let made = worth.filter_map(|(title, when, freed)| {
+        fix(holder, (KEY.1, title), &[when], shared(view, holder, freed), &value)
+    });
+    made.collect()
+}

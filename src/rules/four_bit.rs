@@ -1,0 +1,113 @@
+//! Fix 2: weights that take 16 or 32 bits.
+
+use super::common::{
+    Answer, WORTH, about, device, facts, fix, per_holder, severity, shared, training, whole,
+};
+use super::{Outcome, Rule};
+use crate::analyze::workload::{Setting, Software, Workload};
+use crate::analyze::{GpuView, Holder, View};
+use crate::model::ModelFacts;
+use crate::model::plan::Settings;
+use crate::model::quant::named;
+use crate::model::savings::{four_bit_on_load, half_of_float32};
+use crate::oom::When;
+use crate::units::Bytes;
+
+/// The rule.
+pub struct FourBit;
+
+const KEY: (&str, u8) = ("four_bit", 2);
+/// Parts of names of models that are quantised already.
+const QUANTISED: [&str; 14] = [
+    "awq", "gptq", "bnb", "4bit", "4-bit", "int4", "int8", "fp8", "nvfp4", "mxfp4", "exl2", "exl3",
+    "-q4", "-q8",
+];
+
+impl Rule for FourBit {
+    fn key(&self) -> &'static str {
+        KEY.0
+    }
+
+    fn number(&self) -> u8 {
+        KEY.1
+    }
+
+    fn check(&self, view: &View) -> Outcome {
+        per_holder(view, |holder, gpu| one(view, holder, gpu))
+    }
+}
+
+fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
+    let Some(workload) = &holder.workload else { return Answer::Clear };
+    let llama = matches!(workload.software, Software::LlamaCpp | Software::Ollama);
+    // The pool of a server takes what smaller weights leave: nothing comes back on the card.
+    let torch = matches!(workload.software, Software::Transformers | Software::Torch);
+    if !(llama || torch) || quantised(workload) {
+        return Answer::Clear;
+    }
+    let facts = match facts(view, holder) {
+        Ok(facts) => facts,
+        // A script without a model that is known may have none at all.
+        Err(_) if holder.model_path().is_none() && workload.model().is_none() => {
+            return Answer::Clear;
+        }
+        Err(answer) => return answer,
+    };
+    let (half, full) = facts.wide_bytes();
+    let all = Bytes(facts.weight_bytes());
+    let on_cpu = workload.number(Setting::GpuLayers) == Some(0);
+    // Norms stay 32-bit in every file: only the bulk counts.
+    let wide = half.saturating_add(full) > all.0 / 2;
+    // One that holds less than its file has loaded it smaller.
+    if !wide || all < WORTH || on_cpu || whole(view, holder).0 < all.0 / 10 * 7 && torch {
+        return Answer::Clear;
+    }
+    let bits = if full > half { 32 } else { 16 };
+    let headline = format!("{} holds {all} of weights in {bits} bits", holder.pid);
+    let mut found = about(holder, KEY, severity(gpu), headline);
+    let parameters = facts.parameters() as f64 / 1e9;
+    found.evidence.push(format!("{}: {parameters:.1} G parameters", facts.name));
+    let settings = workload.llama_settings().unwrap_or_else(|| Settings::new(4096));
+    if llama {
+        let run = facts.running(&settings);
+        if let Some(quant) = named("Q8_0") {
+            found
+                .evidence
+                .push(format!("in 8 bits {}", Bytes(quant.weights(&facts.weights).file_bytes())));
+        }
+        let when = [When::WideWeights, When::Always];
+        let saves = shared(view, holder, run.four_bit());
+        found.fixes.extend(fix(holder, (KEY.1, "a 4-bit file"), &when, saves, &|_| None));
+    } else {
+        if loaded_wide(holder, facts) {
+            let allocated = "it allocates 4 bytes a parameter: the weights were loaded in float32";
+            found.evidence.push(allocated.to_owned());
+            let saves = shared(view, holder, half_of_float32(&facts.weights));
+            let title = (KEY.1, "load them as they are stored");
+            found.fixes.extend(fix(holder, title, &[When::Float32], saves, &|_| None));
+        }
+        let freed = four_bit_on_load(&facts.weights);
+        let title =
+            if training(holder).is_some() { "LoRA on a 4-bit base" } else { "4 bits on load" };
+        let saves = shared(view, holder, freed);
+        found.evidence.push(format!("in 4 bits {}", all - Bytes(freed.bytes)));
+        found.fixes.extend(fix(holder, (KEY.1, title), &[When::Always], saves, &|_| None));
+    }
+    Answer::Hit(found)
+}
+
+fn quantised(workload: &Workload) -> bool {
+    let named = workload.model().map(str::to_ascii_lowercase).unwrap_or_default();
+    workload.get(Setting::Quantisation).is_some()
+        || QUANTISED.iter().any(|part| named.contains(part))
+}
+
+/// Whether the process allocates as much as 32-bit weights take, of a file that is smaller.
+fn loaded_wide(holder: &Holder, facts: &ModelFacts) -> bool {
+    let Ok(device) = device(holder) else { return false };
+    let wide = facts.parameters().saturating_mul(4);
+    let trains = training(holder).is_some();
+    let share = device.allocated.0 as f64 / wide.max(1) as f64;
+    let stored = facts.weight_bytes() as f64 / wide.max(1) as f64;
+    (0.95..1.5).contains(&share) && !trains && stored < 0.6
+}

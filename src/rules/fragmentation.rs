@@ -1,0 +1,134 @@
+//! Fix 6: memory that an allocator caches and cannot use.
+
+use super::common::{
+    Answer, WORTH, about, already, device, fix, per_holder, saving, settings, severity, short,
+};
+use super::{Finding, Outcome, Provenance, Rule, Severity};
+use crate::analyze::{Fragmentation, GpuView, Holder, View};
+use crate::oom::When;
+use crate::sample::AllocatorDevice;
+use crate::units::Bytes;
+
+/// The rule.
+pub struct Fragmented;
+
+const KEY: (&str, u8) = ("fragmentation", 6);
+
+impl Rule for Fragmented {
+    fn key(&self) -> &'static str {
+        KEY.0
+    }
+
+    fn number(&self) -> u8 {
+        KEY.1
+    }
+
+    fn check(&self, view: &View) -> Outcome {
+        let wsl = view.host.as_ref().is_some_and(|host| host.wsl);
+        per_holder(view, |holder, gpu| one(holder, gpu, wsl))
+    }
+}
+
+/// The cache of one process, by what can be done with it.
+struct Cache {
+    cached: Bytes,
+    /// In blocks too small for the request that was asked about.
+    fragmented: Bytes,
+    /// In whole segments: `empty_cache()` gives them back.
+    releasable: Bytes,
+    /// In pools of CUDA graphs: of no use to anything else, and not to be had.
+    private: Bytes,
+    largest: Bytes,
+}
+
+fn one(holder: &Holder, gpu: &GpuView, wsl: bool) -> Answer {
+    let device = match device(holder) {
+        Ok(device) => device,
+        Err(answer) => return answer,
+    };
+    let least = WORTH.max(Bytes(device.reserved.0 / 10));
+    if device.reserved - device.allocated < least {
+        return Answer::Clear;
+    }
+    let Fragmentation::Blocks { cached, fragmented, largest_request, .. } = holder.fragmentation
+    else {
+        let cached = device.reserved - device.allocated;
+        let pid = holder.pid;
+        return Answer::CannotTell(format!("{pid} caches {cached}; how it is cut is not known"));
+    };
+    let blocks = device.free.value();
+    let cache = Cache {
+        cached,
+        fragmented,
+        releasable: blocks.and_then(|free| free.releasable).unwrap_or_default().min(cached),
+        private: blocks.and_then(|free| free.private_bytes).unwrap_or_default(),
+        largest: largest_request,
+    };
+    let in_pieces = cache.fragmented - cache.private >= least;
+    let wanted_elsewhere = short(gpu) && cache.releasable >= WORTH;
+    if !in_pieces && !wanted_elsewhere {
+        return Answer::Clear;
+    }
+    Answer::Hit(finding(holder, gpu, device, &cache, in_pieces, wsl))
+}
+
+fn finding(
+    holder: &Holder,
+    gpu: &GpuView,
+    device: &AllocatorDevice,
+    cache: &Cache,
+    in_pieces: bool,
+    wsl: bool,
+) -> Finding {
+    let retries = device.retries.get().unwrap_or(0);
+    let pressed = retries > 0 || device.ooms.get().is_some_and(|n| n > 0);
+    let grave = if in_pieces && pressed { Severity::Warning } else { severity(gpu) };
+    let headline = if in_pieces {
+        format!("{} caches {}, largest free block {}", holder.pid, cache.cached, cache.largest)
+    } else {
+        format!("{} only caches {} while the GPU is full", holder.pid, cache.releasable)
+    };
+    let mut found = about(holder, KEY, grave, headline);
+    found.evidence.push(format!("{} reserved, {} allocated", device.reserved, device.allocated));
+    if in_pieces {
+        let pieces = format!("{} of the cache are in blocks that are too small", cache.fragmented);
+        found.evidence.push(pieces);
+    }
+    if retries > 0 {
+        found.evidence.push(format!("the cache was emptied {retries} times to find room"));
+    }
+    let on = device.expandable_segments.get() == Some(true)
+        || already(holder, KEY.1, "expandable_segments");
+    // What is set and does not do what it is meant to.
+    for set in settings(holder).iter().filter(|set| set.name.starts_with("PYTORCH_")) {
+        let key = set.key.as_ref().map_or_else(String::new, |key| format!(" {key}"));
+        let problem = set.problem.as_ref().map(|why| format!("{}{key}: {why}", set.name));
+        found.evidence.extend(problem);
+    }
+    if in_pieces {
+        if on {
+            found.evidence.push("expandable segments are on already".to_owned());
+        }
+        let more = cache.cached - cache.private;
+        let bytes = (cache.fragmented - cache.private).max(cache.releasable);
+        let saves = saving(holder, [cache.releasable.0, bytes.0, more.0], Provenance::Read);
+        let unite = if on || wsl {
+            // Living blocks pin the holes, or the platform has no such segments: only like sizes
+            // help.
+            let when = if on { When::AlreadyExpandable } else { When::FragmentedNoVirtualMemory };
+            // Large enough for most tensors, small enough to keep large blocks whole.
+            let value = |name: &str| (name == "split").then(|| "256".to_owned());
+            fix(holder, (KEY.1, "make the sizes alike"), &[when], None, &value)
+        } else {
+            fix(holder, (KEY.1, "let segments grow"), &[When::Fragmented], saves, &|_| None)
+        };
+        found.fixes.extend(unite);
+    }
+    if cache.releasable >= Bytes::mib(256) {
+        let exact = cache.releasable.0;
+        let saves = saving(holder, [exact; 3], Provenance::Read);
+        let title = (KEY.1, "give the cache back");
+        found.fixes.extend(fix(holder, title, &[When::Releasable], saves, &|_| None));
+    }
+    found
+}

@@ -1,0 +1,164 @@
+//! "It fails after ten minutes": what grows, and when the GPU is full.
+
+use super::common::{Answer, about, device, fix, per_holder, software_key, uses_torch};
+use super::{Finding, Outcome, Rule, Severity};
+use crate::analyze::workload::Software;
+use crate::analyze::{GpuView, Growth, Holder, View};
+use crate::oom::When;
+use crate::units::{Bytes, age};
+
+/// The rule.
+pub struct Grows;
+
+const KEY: &str = "growth";
+/// A process younger than this is still loading, in milliseconds.
+const LOADING_MS: u64 = 120_000;
+/// Growth that fills a GPU later than this is not worth a line, in milliseconds.
+const FAR_MS: u64 = 24 * 3_600_000;
+/// Growth that fills it sooner is a warning, in milliseconds.
+const NEAR_MS: u64 = 3_600_000;
+/// And sooner than this nothing else matters, in milliseconds.
+const NOW_MS: u64 = 10 * 60_000;
+
+impl Rule for Grows {
+    fn key(&self) -> &'static str {
+        KEY
+    }
+
+    fn number(&self) -> u8 {
+        0
+    }
+
+    fn check(&self, view: &View) -> Outcome {
+        match per_holder(view, |holder, gpu| one(view, holder, gpu)) {
+            Outcome::Hit(findings) => Outcome::Hit(findings),
+            other => {
+                let findings: Vec<_> = view.gpus.iter().filter_map(together).collect();
+                if findings.is_empty() { other } else { Outcome::Hit(findings) }
+            }
+        }
+    }
+}
+
+/// A GPU that fills although none of its holders grows steadily by itself: many that each take a
+/// little, or somebody who is not listed.
+fn together(gpu: &GpuView) -> Option<Finding> {
+    let Growth::Trend { per_minute, full_in_ms: Some([earliest, likely, _]), .. } = gpu.growth
+    else {
+        return None;
+    };
+    if likely >= NEAR_MS || per_minute.0 <= 0.0 || gpu.sample.mig_enabled.get() == Some(true) {
+        return None;
+    }
+    let (index, rate) = (gpu.sample.index, Bytes(per_minute.0 as u64));
+    Some(Finding {
+        rule: KEY,
+        fix_number: 0,
+        severity: urgency(likely),
+        gpu: Some(index),
+        pid: None,
+        headline: format!("GPU {index} fills by {rate} a minute: full in {}", age(likely)),
+        evidence: vec![
+            format!("at the earliest in {}", age(earliest)),
+            "no process grows steadily by itself: many do, or one that is not listed".to_owned(),
+        ],
+        fixes: Vec::new(),
+    })
+}
+
+const fn urgency(full_in_ms: u64) -> Severity {
+    match full_in_ms {
+        0..NOW_MS => Severity::Critical,
+        NOW_MS..NEAR_MS => Severity::Warning,
+        _ => Severity::Notice,
+    }
+}
+
+/// What it is that grows.
+enum Kind {
+    /// Tensors that somebody keeps.
+    Leak(&'static str),
+    /// The allocator's cache, by sizes that vary.
+    Cache(&'static str),
+    /// The cache of a generation, token by token.
+    Tokens(&'static str),
+    /// Something that is not known.
+    Other(&'static str),
+}
+
+fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
+    let pid = holder.pid;
+    let (per_minute, full) = match holder.growth {
+        Growth::NotYet if holder.bytes.value().is_none() => {
+            return Answer::CannotTell(format!("the driver does not tell what {pid} holds"));
+        }
+        Growth::NotYet => return Answer::NotYet(format!("{pid} has not been watched for long")),
+        Growth::Trend { per_minute, full_in_ms, .. } if per_minute.0 > 0.0 => {
+            (per_minute.0, full_in_ms)
+        }
+        _ => return Answer::Clear,
+    };
+    if holder.age_ms.get().is_some_and(|age| age < LOADING_MS) {
+        return Answer::NotYet(format!("{pid} has only just started"));
+    }
+    let Some([earliest, likely, latest]) = full else {
+        return Answer::CannotTell(format!("{pid} grows; what is free there is not known"));
+    };
+    if likely > FAR_MS {
+        return Answer::Clear;
+    }
+    let rate = Bytes(per_minute as u64);
+    let headline = format!("{pid} grows {rate} a minute: full in {}", age(likely));
+    let kind = kind(view, holder, gpu);
+    let (number, title, why, holds) = match kind {
+        Kind::Leak(why) => (6, "drop what is kept", why, Some(When::Growing)),
+        Kind::Cache(why) => (6, "let segments grow", why, Some(When::Fragmented)),
+        Kind::Tokens(why) => (1, "a smaller cache", why, Some(When::Always)),
+        Kind::Other(why) => (0, "", why, None),
+    };
+    let mut found = about(holder, (KEY, number), urgency(likely), headline);
+    let latest = if latest > 4 * likely { "open".to_owned() } else { age(latest) };
+    found.evidence.push(format!("full between {} and {latest} from now", age(earliest)));
+    found.evidence.push(why.to_owned());
+    if let Some(when) = holds {
+        found.fixes.extend(fix(holder, (number, title), &[when], None, &|_| None));
+    }
+    Answer::Hit(found)
+}
+
+fn kind(view: &View, holder: &Holder, gpu: &GpuView) -> Kind {
+    let software = holder.workload.as_ref().map(|workload| workload.software);
+    match software {
+        Some(Software::Vllm | Software::Sglang | Software::TensorRtLlm | Software::Tgi) => {
+            return Kind::Other("its cache is fixed: adapters, graphs or long inputs grow");
+        }
+        Some(Software::LlamaCpp | Software::Ollama) => {
+            return Kind::Other("its cache is fixed: scratch grows with longer prompts, and ends");
+        }
+        _ => {}
+    }
+    let Ok(device) = device(holder) else {
+        return if uses_torch(holder) || software_key(holder) == "jax" {
+            Kind::Leak("its allocator could not be read: likely references that are kept")
+        } else {
+            Kind::Other("what grows in it cannot be seen from outside")
+        };
+    };
+    // The GPU's allocated memory is this process's where no other allocator was read there.
+    let readers = view.holders.iter().filter(|h| h.gpu == holder.gpu && device_read(h)).count();
+    let grows =
+        matches!(gpu.allocated_growth, Growth::Trend { per_minute, .. } if per_minute.0 > 0.0);
+    let flat = matches!(gpu.allocated_growth, Growth::Steady);
+    let cached = device.reserved - device.allocated;
+    if readers == 1 && flat || cached.0 > device.reserved.0 / 3 && !(readers == 1 && grows) {
+        return Kind::Cache("what is allocated does not grow with it: sizes vary");
+    }
+    if software == Some(Software::Transformers) && super::common::training(holder).is_none() {
+        return Kind::Tokens("what is allocated grows: the cache of a generation, or references");
+    }
+    Kind::Leak("what is allocated grows: references are kept")
+}
+
+fn device_read(holder: &Holder) -> bool {
+    holder.allocator.as_ref().is_some_and(|sample| sample.value().is_some())
+}
