@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use tokio::sync::mpsc::Receiver;
+use tokio::time::{Instant, timeout_at};
 
 use crate::analyze::{View, select};
 use crate::cmd::top::print;
@@ -16,6 +17,7 @@ use crate::rules::{self, Finding};
 use crate::runtime::clock;
 use crate::runtime::gather::{Gathered, Plan, gather};
 use crate::runtime::inspector::Inspector;
+use crate::runtime::models::Models;
 use crate::runtime::options::{Options, blank, driver, probe};
 use crate::runtime::sampler::{Sampled, Sampler};
 use crate::sample::{Tick, redact};
@@ -23,6 +25,8 @@ use crate::source::{Progress, Wants};
 
 /// A driver that has said nothing for this long is said to hang.
 const DEADLINE: Duration = Duration::from_secs(10);
+/// How long headers of models are waited for.
+const HEADERS: Duration = Duration::from_secs(1);
 /// Between the two looks of a triage: what is stuck or computes shows itself.
 const TRIAGE_APART_MS: u64 = 3_000;
 /// Between the two looks of a single frame: enough for CPU use.
@@ -123,6 +127,7 @@ pub struct Session {
     samples: Receiver<Sampled>,
     inspector: Inspector,
     facts: Receiver<Tick>,
+    models: Models,
 }
 
 impl Session {
@@ -140,7 +145,8 @@ impl Session {
             source,
         )?;
         let (inspector, facts) = Inspector::spawn(probe(options))?;
-        Ok(Self { options: options.clone(), apart_ms, sampler, samples, inspector, facts })
+        let models = Models::spawn()?;
+        Ok(Self { options: options.clone(), apart_ms, sampler, samples, inspector, facts, models })
     }
 
     /// Another time from one look to the next.
@@ -166,6 +172,19 @@ impl Session {
             .map(|call| (call.call.to_owned(), call.gpu, call.since_boot_ms));
         let mut view = View::build(&gathered.history, &moment);
         select::keep(&mut view, &self.options.gpus);
+        self.read_models(&mut view).await;
         (gathered, view)
+    }
+
+    /// Headers of the models that run, as far as they come within a second.
+    async fn read_models(&mut self, view: &mut View) {
+        let end = Instant::now() + HEADERS;
+        self.models.complete(view);
+        while self.models.is_waiting() {
+            if timeout_at(end, self.models.next()).await.is_err() {
+                break;
+            }
+        }
+        self.models.complete(view);
     }
 }

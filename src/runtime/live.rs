@@ -14,6 +14,7 @@ use crate::record;
 use crate::rules::{self, Finding};
 use crate::runtime::inspector::Inspector;
 use crate::runtime::kill::Killing;
+use crate::runtime::models::Models;
 use crate::runtime::options::{Options, absent, blank, driver, probe};
 use crate::runtime::sampler::{Sampled, Sampler};
 use crate::runtime::{clock, gather, player};
@@ -75,6 +76,8 @@ pub struct Live {
     pub facts: Receiver<Tick>,
     /// Answers of other threads.
     pub answers: Receiver<Answer>,
+    /// Headers of the models that run.
+    pub models: Models,
     /// An order that is carried out.
     pub killing: Option<Killing>,
     /// For answers.
@@ -107,6 +110,7 @@ impl Live {
             samples,
             facts,
             answers,
+            models: Models::spawn()?,
             killing: None,
             answer_to,
             options,
@@ -196,6 +200,9 @@ impl Live {
         self.stale = false;
         self.view = View::build(&self.history, &self.moment());
         crate::analyze::select::keep(&mut self.view, &self.options.gpus);
+        if !self.is_replay() {
+            self.models.complete(&mut self.view);
+        }
         self.findings = rules::run(&self.view);
     }
 

@@ -46,6 +46,7 @@ enum Happened {
     Drained(Option<Drained>),
     Kill(Option<KillEvent>),
     Answer(Option<Answer>),
+    Model,
     Clock,
 }
 
@@ -132,6 +133,7 @@ impl Looper {
             drained = self.drained.recv() => Happened::Drained(drained),
             event = killing => Happened::Kill(event),
             answer = live.answers.recv() => Happened::Answer(answer),
+            _ = live.models.next() => Happened::Model,
             () = sleep_until(clock) => Happened::Clock,
         }
     }
@@ -169,6 +171,10 @@ impl Looper {
             }
             Happened::Answer(Some(Answer::Message(message))) => {
                 self.update(Event::Message(message))?;
+            }
+            Happened::Model => {
+                self.live.age();
+                self.want_frame(Duration::ZERO);
             }
             Happened::Clock => {
                 if self.live.killing.is_some() {

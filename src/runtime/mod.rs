@@ -10,6 +10,7 @@ pub mod inspector;
 pub mod kill;
 pub mod live;
 pub mod looper;
+pub mod models;
 pub mod options;
 pub mod player;
 pub mod probing;
