@@ -1,6 +1,7 @@
 //! In pipes: the bytes, the codes and the signals are those of the command.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
@@ -197,8 +198,12 @@ fn a_stopped_command_goes_on_when_this_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let count = folder.path().join("count");
     let script = "while :; do echo x >> \"$0\"; sleep 0.01; done";
-    let mut child =
-        run(&["-q", "--", "sh", "-c", script, count.to_str().unwrap()]).spawn().unwrap();
+    // A group of its own, as a shell with job control gives it: in an orphaned one, such as that of
+    // a test run by a daemon, the kernel throws TSTP away.
+    let mut child = run(&["-q", "--", "sh", "-c", script, count.to_str().unwrap()])
+        .process_group(0)
+        .spawn()
+        .unwrap();
     let size = || std::fs::metadata(&count).map_or(0, |meta| meta.len());
     until("it runs", || size() > 0);
     let state = |pid: u32| {
