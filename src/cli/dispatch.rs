@@ -79,6 +79,7 @@ fn options(settings: &Settings) -> Options {
         idle_after_ms: settings.idle_after_ms,
         request: (settings.request > Bytes::ZERO).then_some(settings.request),
         allocator: settings.allocator,
+        servers: settings.servers,
         mouse: settings.mouse,
         alerts: settings.alerts,
         alert_actions: settings.alert_actions.clone(),

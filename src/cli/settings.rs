@@ -26,6 +26,8 @@ pub struct Settings {
     pub request: Bytes,
     /// Whether a running process's allocator is read.
     pub allocator: bool,
+    /// Whether inference servers are asked about their memory.
+    pub servers: bool,
     /// Whether `z` asks before it ends anything.
     pub kill_confirm: bool,
     /// The driver's library; empty for the usual one.
@@ -148,6 +150,13 @@ pub const SETTINGS: &[Setting] = &[
         default: "\"0\"",
         doc: "The size of the request by which fragmentation is judged; 0 for a tenth of what is reserved.",
         apply: |s, v| v.parse().map(|size| s.request = size).or(Err("a size such as 512M or 2GiB")),
+    },
+    Setting {
+        key: "servers.ask",
+        env: "VRAMLENS_SERVERS_ASK",
+        default: "true",
+        doc: "Ask vLLM, SGLang, llama.cpp, Ollama and ComfyUI on this machine about their memory, by one GET.",
+        apply: |s, v| v.parse().map(|on| s.servers = on).or(Err(BOOL)),
     },
     Setting {
         key: "kill.confirm",

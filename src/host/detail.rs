@@ -353,5 +353,6 @@ fn blank(stat: &Stat, started_boot_ms: u64) -> ProcSample {
         environment: None,
         model_files: Vec::new(),
         allocator: None,
+        server: None,
     }
 }

@@ -1,6 +1,7 @@
 //! Threads, the event loop, the terminal, signals and clocks: the only part that waits.
 
 pub mod alerts;
+pub mod asking;
 pub mod child;
 pub mod clock;
 pub mod explain;

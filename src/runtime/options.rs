@@ -30,6 +30,8 @@ pub struct Options {
     pub request: Option<Bytes>,
     /// Whether allocators are read.
     pub allocator: bool,
+    /// Whether inference servers are asked about their memory.
+    pub servers: bool,
     /// Whether the mouse is used.
     pub mouse: bool,
     /// What the user wants to be told of.
@@ -47,8 +49,8 @@ impl Options {
 
 /// Makes the real probe of processes.
 pub fn probe(options: &Options) -> impl FnOnce() -> Probing + Send + use<> {
-    let allocator = options.allocator;
-    move || Probing::new(allocator)
+    let (allocator, servers) = (options.allocator, options.servers);
+    move || Probing::new(allocator, servers)
 }
 
 /// The real source.

@@ -3,6 +3,7 @@
 use crate::allocator::{Ask, Reader};
 use crate::host::{DeviceRole, Options, Probe, StandIn};
 use crate::ids::{Pid, Stamp};
+use crate::runtime::asking::Asking;
 use crate::runtime::inspector::{Listed, Look};
 use crate::sample::ProcTick;
 
@@ -10,13 +11,19 @@ use crate::sample::ProcTick;
 pub struct Probing {
     probe: Probe,
     allocators: Option<Reader>,
+    servers: Option<Asking>,
 }
 
 impl Probing {
-    /// With or without allocators.
-    pub fn new(allocators: bool) -> Self {
+    /// With or without allocators and servers' own interfaces.
+    pub fn new(allocators: bool, servers: bool) -> Self {
         let options = Options { stand_ins: stand_ins(), ..Options::default() };
-        Self { probe: Probe::new("/", options), allocators: allocators.then(Reader::default) }
+        Self {
+            probe: Probe::new("/", options),
+            allocators: allocators.then(Reader::default),
+            // Without a thread to be had there is nobody to ask.
+            servers: if servers { Asking::spawn().ok() } else { None },
+        }
     }
 }
 
@@ -24,6 +31,9 @@ impl Look for Probing {
     fn look(&mut self, now: Stamp, listed: &[Listed]) -> ProcTick {
         let pids: Vec<Pid> = listed.iter().map(|process| process.pid).collect();
         let mut tick = self.probe.look(now, &pids);
+        if let Some(servers) = &mut self.servers {
+            servers.complete(&mut tick.procs, now);
+        }
         let Some(reader) = &mut self.allocators else { return tick };
         // Only those that the driver lists: a forked child carries a frozen copy of its parent's
         // allocator.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{Pid, ProcId, Stamp};
-use crate::sample::{AllocatorSample, Reading};
+use crate::sample::{AllocatorSample, Reading, ServerSample};
 use crate::units::{Bytes, Percent};
 
 /// One look at the processes that matter: those the driver lists, those that have an NVIDIA device
@@ -138,6 +138,9 @@ pub struct ProcSample {
     /// Its caching allocator, where one was looked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocator: Option<Reading<AllocatorSample>>,
+    /// What its own interface says, where it is an inference server that has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Reading<ServerSample>>,
 }
 
 const fn no_pid() -> Pid {

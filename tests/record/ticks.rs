@@ -103,6 +103,7 @@ pub fn process(uid: u32, arguments: &[&str]) -> ProcSample {
         }])),
         model_files: vec!["/home/ana/model.gguf".to_owned()],
         allocator: None,
+        server: None,
     }
 }
 

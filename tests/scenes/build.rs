@@ -98,6 +98,7 @@ pub fn process(pid: u32, user: &str, arguments: &[&str]) -> ProcSample {
         environment: None,
         model_files: Vec::new(),
         allocator: None,
+        server: None,
     }
 }
 

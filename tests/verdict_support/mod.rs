@@ -163,6 +163,7 @@ pub fn process(pid: u32, comm: &str) -> ProcSample {
         environment: None,
         model_files: Vec::new(),
         allocator: None,
+        server: None,
     }
 }
 

@@ -39,6 +39,7 @@ fn process(words: &[&str]) -> ProcSample {
         environment: None,
         model_files: Vec::new(),
         allocator: None,
+        server: None,
     }
 }
 

@@ -232,31 +232,6 @@ pub fn movement(doc: &mut Doc, scene: &Scene<'_>, holder: &Holder) {
     }
 }
 
-/// What it computes, as far as its process tells.
-pub fn workload(doc: &mut Doc, holder: &Holder) {
-    let theme = doc.look().theme;
-    let Some(process) = &holder.process else {
-        doc.head_with("WORKLOAD", "no basis: the process cannot be read", theme.dim);
-        return;
-    };
-    doc.head_with("WORKLOAD", "from its command line and open files", theme.dim);
-    doc.fact("command", &holder.command());
-    for file in &process.model_files {
-        doc.fact("model file", file);
-    }
-    if process.model_files.is_empty() {
-        doc.fact("model file", "none open or mapped");
-    }
-    let ports: Vec<String> = process.listens.iter().map(u16::to_string).collect();
-    if !ports.is_empty() {
-        doc.fact("listens on", &ports.join(", "));
-    }
-    doc.fact("threads", &process.threads.to_string());
-    if let Some(written) = process.written {
-        doc.fact("has written", &written.to_string());
-    }
-}
-
 /// The variables that matter to GPU memory; never others.
 pub fn environment(doc: &mut Doc, process: Option<&ProcSample>) {
     let theme = doc.look().theme;

@@ -11,6 +11,7 @@ pub mod nogpu;
 pub mod table;
 pub mod tabs;
 pub mod text;
+pub mod workload;
 
 use super::app::{App, Context};
 use super::rows::Row;

@@ -2,6 +2,7 @@
 
 use ratatui::layout::Rect;
 
+use super::workload;
 use super::{Scene, detail};
 use crate::analyze::Holder;
 use crate::ui::app::{Drawn, Hit, Tab};
@@ -44,7 +45,7 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, tab: 
             detail::legend(&mut doc);
         }
         Tab::Allocator => detail::allocator(&mut doc, holder, false),
-        Tab::Workload => detail::workload(&mut doc, holder),
+        Tab::Workload => workload::workload(&mut doc, holder),
         Tab::Environment => detail::environment(&mut doc, holder.process.as_ref()),
         Tab::History => {}
     }

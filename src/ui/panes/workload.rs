@@ -1,0 +1,75 @@
+//! What a process computes: the software, its settings and where each was read, and what its own
+//! interface says.
+
+use crate::analyze::Holder;
+use crate::sample::{ProcSample, Reading, ServerSample};
+use crate::ui::doc::Doc;
+
+/// The workload tab.
+pub fn workload(doc: &mut Doc, holder: &Holder) {
+    let theme = doc.look().theme;
+    let Some(process) = &holder.process else {
+        doc.head_with("WORKLOAD", "no basis: the process cannot be read", theme.dim);
+        return;
+    };
+    match &holder.workload {
+        Some(workload) => {
+            let from = format!("{}, by its {}", workload.software.name(), workload.seen.words());
+            doc.head_with("WORKLOAD", &from, theme.text);
+            for found in &workload.settings {
+                let origin = format!("{}   ({})", found.value, found.origin.words());
+                doc.fact(found.setting.label(), &origin);
+            }
+        }
+        None => doc.head_with("WORKLOAD", "not recognised", theme.dim),
+    }
+    files(doc, holder, process);
+    match &process.server {
+        None => {}
+        Some(Reading::Absent(why)) => {
+            doc.head_with("SERVER", &format!("says nothing: {}", why.words()), theme.dim);
+        }
+        Some(Reading::Value(said)) => server(doc, said),
+    }
+}
+
+fn files(doc: &mut Doc, holder: &Holder, process: &ProcSample) {
+    doc.fact("command", &holder.command());
+    for file in &process.model_files {
+        doc.fact("model file", file);
+    }
+    if process.model_files.is_empty() {
+        doc.fact("model file", "none open or mapped");
+    }
+    let ports: Vec<String> = process.listens.iter().map(u16::to_string).collect();
+    if !ports.is_empty() {
+        doc.fact("listens on", &ports.join(", "));
+    }
+    doc.fact("threads", &process.threads.to_string());
+    if let Some(written) = process.written {
+        doc.fact("has written", &written.to_string());
+    }
+}
+
+fn server(doc: &mut Doc, said: &ServerSample) {
+    let theme = doc.look().theme;
+    doc.head_with("SERVER", &format!("reported by itself on port {}", said.port), theme.text);
+    if let Some(used) = said.kv_used {
+        let room = said.kv_tokens.map(|n| format!(" of room for {n} tokens")).unwrap_or_default();
+        doc.fact("KV cache", &format!("{:.0} %{room}", used.0));
+    }
+    let counts = [("requests", said.running), ("waiting", said.waiting), ("slots", said.slots)];
+    for (name, count) in counts {
+        if let Some(count) = count {
+            doc.fact(name, &count.to_string());
+        }
+    }
+    for model in &said.models {
+        let size = model.in_vram.or(model.size).map(|size| format!("   {size}"));
+        doc.fact("model", &format!("{}{}", model.name, size.unwrap_or_default()));
+    }
+    for device in &said.devices {
+        let name = format!("device {}", device.ordinal.0);
+        doc.fact(&name, &format!("{} reserved, {} not in use", device.reserved, device.cached));
+    }
+}
