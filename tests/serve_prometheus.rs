@@ -144,8 +144,9 @@ fn load(server: &Server) {
         .arg(format!("http://{}/metrics", server.address))
         .output()
         .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success() && !text.contains("Non-2xx"), "{text}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !text.contains("Non-2xx"), "{text}{error}");
     assert_eq!(server.get("/metrics", &[]).0, 200);
 }
 
@@ -162,7 +163,8 @@ fn promtool_has_nothing_to_object() {
     run(&["check", "config", "scrape.yml"]);
     run(&["test", "rules", "tests.yml"]);
 
-    let server = Server::start(&Fake::new(include_str!("scenarios/one.toml")), &[]);
+    let fake = Fake::new(include_str!("scenarios/one.toml"));
+    let server = Server::start(&fake, &[]);
     let page = server.wait_for("vramlens_gpu_memory_total_bytes");
     let mut lint = Command::new(&promtool)
         .args(["check", "metrics"])
