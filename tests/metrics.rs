@@ -1,6 +1,7 @@
 //! What is exported of views, and that rules and dashboard ask for nothing else.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::float_cmp, reason = "tests of whole numbers")]
 
+#[allow(unused_imports, reason = "shared with other tests")]
 mod scenes;
 #[path = "record/ticks.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
