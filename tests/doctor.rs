@@ -99,7 +99,8 @@ impl Machine {
     }
 
     fn over(&self, scenario: &str) -> (Value, i32) {
-        self.asked(&Fake::new(scenario).library(), &[])
+        let fake = Fake::new(scenario);
+        self.asked(&fake.library(), &[])
     }
 
     /// Without a driver's word.
@@ -400,10 +401,10 @@ fn a_gpu_of_another_driver_is_named() {
 
 #[test]
 fn the_text_has_a_line_for_each_and_fits_80_columns() {
-    let machine = Machine::bare();
+    let (machine, fake) = (Machine::bare(), Fake::new(ONE));
     let output = Command::new(env!("CARGO_BIN_EXE_vramlens"))
         .args(["doctor", "--ascii"])
-        .env("VRAMLENS_NVML_LIB", Fake::new(ONE).library())
+        .env("VRAMLENS_NVML_LIB", fake.library())
         .env("VRAMLENS_TEST_ROOT", machine.0.path())
         .output()
         .unwrap();

@@ -57,7 +57,8 @@ fn a_scrape_never_reaches_the_driver() {
 
 #[test]
 fn both_formats_are_spoken() {
-    let server = Server::start(&Fake::new(TWO), &[]);
+    let fake = Fake::new(TWO);
+    let server = Server::start(&fake, &[]);
     server.wait_for("vramlens_gpu_memory_total_bytes");
     let (code, head, page) = server.get("/metrics", &["Accept: application/openmetrics-text"]);
     assert_eq!(code, 200);
@@ -129,7 +130,8 @@ fn a_token_keeps_strangers_out() {
 
 #[test]
 fn slow_readers_and_thousands_of_connections_do_no_harm() {
-    let server = Server::start(&Fake::new(TWO), &[]);
+    let fake = Fake::new(TWO);
+    let server = Server::start(&fake, &[]);
     server.wait_for("vramlens_gpu_memory_total_bytes");
     let mut idle = Vec::new();
     for n in 0..2000 {
@@ -159,7 +161,8 @@ fn slow_readers_and_thousands_of_connections_do_no_harm() {
 
 #[test]
 fn nonsense_is_refused() {
-    let server = Server::start(&Fake::new(TWO), &[]);
+    let fake = Fake::new(TWO);
+    let server = Server::start(&fake, &[]);
     for request in [
         "POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc",
         "GET /etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -184,8 +187,8 @@ fn nonsense_is_refused() {
 
 #[test]
 fn other_machines_are_not_let_in_by_mistake() {
-    let output = server::command(&Fake::new("[[gpu]]\n"), &["--listen", "0.0.0.0:0"]);
-    let output = { output }.output().unwrap();
+    let fake = Fake::new("[[gpu]]\n");
+    let output = server::command(&fake, &["--listen", "0.0.0.0:0"]).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert!(text.contains("--allow-remote"), "{text}");

@@ -1,6 +1,6 @@
 //! A real Prometheus scrapes a real `vramlens serve`, evaluates the rules of `assets/`, and answers
 //! queries. Where `prometheus` and `promtool` are not installed there is nothing to try.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, clippy::float_cmp)]
 
 #[path = "support/fake.rs"]
 mod fake;
@@ -17,6 +17,9 @@ use std::time::Duration;
 use fake::Fake;
 use serde_json::Value;
 use server::{Server, until};
+
+/// The alerts wait for minutes; a test does not.
+const HASTY: &str = "        for: 1s";
 
 /// A program of the search path.
 fn program(name: &str) -> Option<PathBuf> {
@@ -41,11 +44,10 @@ impl Prometheus {
     fn start(program: &Path, folder: &Path, target: SocketAddr) -> Self {
         for file in ["recording.yml", "alerts.yml"] {
             let rules = std::fs::read_to_string(assets().join(file)).unwrap();
-            let hasty = rules.lines().map(|line| match line.trim_start().starts_with("for: ") {
-                true => "        for: 1s\n".to_owned(),
-                false => format!("{line}\n"),
-            });
-            std::fs::write(folder.join(file), hasty.collect::<String>()).unwrap();
+            let is_wait = |line: &&str| line.trim_start().starts_with("for: ");
+            let hasty = rules.lines().map(|line| if is_wait(&line) { HASTY } else { line });
+            let hasty: Vec<&str> = hasty.collect();
+            std::fs::write(folder.join(file), hasty.join("\n") + "\n").unwrap();
         }
         let config = format!(
             "global: {{ scrape_interval: 1s, evaluation_interval: 1s }}\n\
@@ -81,7 +83,7 @@ impl Prometheus {
 
     /// The value of the first series that a query finds.
     fn query(&self, query: &str) -> Option<f64> {
-        let escaped: String = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let escaped = query.bytes().fold(String::new(), |all, byte| all + &format!("%{byte:02x}"));
         let found = self.get(&format!("/api/v1/query?query={escaped}"))?;
         found["result"][0]["value"][1].as_str()?.parse().ok()
     }
@@ -144,8 +146,9 @@ fn load(server: &Server) {
         .arg(format!("http://{}/metrics", server.address))
         .output()
         .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success() && !text.contains("Non-2xx"), "{text}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !text.contains("Non-2xx"), "{text}{error}");
     assert_eq!(server.get("/metrics", &[]).0, 200);
 }
 
@@ -162,7 +165,8 @@ fn promtool_has_nothing_to_object() {
     run(&["check", "config", "scrape.yml"]);
     run(&["test", "rules", "tests.yml"]);
 
-    let server = Server::start(&Fake::new(include_str!("scenarios/one.toml")), &[]);
+    let fake = Fake::new(include_str!("scenarios/one.toml"));
+    let server = Server::start(&fake, &[]);
     let page = server.wait_for("vramlens_gpu_memory_total_bytes");
     let mut lint = Command::new(&promtool)
         .args(["check", "metrics"])

@@ -76,7 +76,9 @@ impl Server {
     pub fn get(&self, path: &str, headers: &[&str]) -> (u16, String, String) {
         let mut stream = self.connect().unwrap();
         let mut request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n");
-        headers.iter().for_each(|header| request += &format!("{header}\r\n"));
+        for header in headers {
+            request += &format!("{header}\r\n");
+        }
         stream.write_all((request + "\r\n").as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();

@@ -1,8 +1,9 @@
 //! Driver, library, kernel module, device files, bus.
 
 use super::{Answer, Fault, NOTHING, Patient, Said, broken, gpus, limited, ok};
+use crate::analyze::Freshness;
 use crate::ids::GpuIndex;
-use crate::sample::{Access, DeviceFile, GpuSample, ModuleFacts, Reading, Why};
+use crate::sample::{Access, DeviceFile, ModuleFacts, Reading};
 use crate::units::age;
 
 /// Unloads and loads the module anew: the order in which the parts depend on each other.
@@ -255,12 +256,11 @@ pub(super) fn pci(patient: &Patient<'_>) -> Option<Said> {
 }
 
 pub(super) fn lost(patient: &Patient<'_>) -> Option<Said> {
-    let is_lost = |gpu: &GpuSample| gpu.memory.why() == Some(Why::GpuLost);
     let lost: Vec<GpuIndex> = patient
         .view
         .gpus
         .iter()
-        .filter(|gpu| is_lost(&gpu.sample))
+        .filter(|gpu| gpu.freshness == Freshness::Lost)
         .map(|gpu| gpu.sample.index)
         .collect();
     let first = lost.first()?;

@@ -2,9 +2,9 @@
 
 use super::write::{Labels, Writer, short, with};
 use super::{Exposition, Kind, Row, in_unit};
-use crate::analyze::{Class, Fragmentation, GpuView, Growth, Holder, Ledger};
+use crate::analyze::{Class, Fragmentation, Freshness, GpuView, Growth, Holder, Ledger};
 use crate::fields::{self, FieldId, gpu_label, slope};
-use crate::sample::{AllocatorDevice, GpuSample, Memory, Reading, Why};
+use crate::sample::{AllocatorDevice, GpuSample, Memory, Reading};
 use crate::units::Bytes;
 
 /// Every class, by its key in JSON.
@@ -188,7 +188,7 @@ fn info(of: &Exposition<'_>, out: &mut Writer) {
 
 fn up(of: &Exposition<'_>, out: &mut Writer) {
     each(of, |gpu, labels| {
-        let lost = gpu.sample.memory.why() == Some(Why::GpuLost);
+        let lost = gpu.freshness == Freshness::Lost;
         out.sample(labels, if lost { 0.0 } else { 1.0 });
     });
 }

@@ -200,10 +200,9 @@ fn head(out: &mut String, family: &Family, format: Format) {
     let open = format == Format::OpenMetrics;
     let name = if open { family.name.clone() } else { family.sample_name() };
     let kind = match family.kind {
-        Kind::Gauge => "gauge",
         Kind::Counter => "counter",
         Kind::Info if open => "info",
-        Kind::Info => "gauge",
+        Kind::Gauge | Kind::Info => "gauge",
     };
     *out += &format!("# HELP {name} {}\n# TYPE {name} {kind}\n", family.help);
     if open && !family.unit.is_empty() {
