@@ -14,6 +14,8 @@ use crate::units::Bytes;
 
 /// Looks until one shows a busy allocator at rest.
 const LOOKS: u32 = 40;
+/// Equal looks that show that nothing moves.
+const AT_REST: u32 = 8;
 /// Reads until one is taken that only might be in the middle of an operation.
 const STRICT_READS: u32 = 64;
 /// Walks until the last picture is kept.
@@ -77,7 +79,7 @@ impl Device {
                     before = copy;
                 }
             }
-            if at_rest > 8 {
+            if at_rest > AT_REST {
                 return Err(Fault::Unknown);
             }
             if n > 3 {
@@ -105,12 +107,13 @@ impl Device {
     /// lock that the process keeps without knowing.
     ///
     /// # Errors
-    /// [`Fault::Changed`] where no read fitted together, and what ends the reading.
+    /// [`Fault::Changed`] where no read fitted together, [`Fault::Unknown`] where none did although
+    /// nothing moved, and what ends the reading.
     pub fn counters(&self, window: &Window<'_>) -> Result<(Statistics, Grade), Fault> {
         let whole = self.layout.tail() + 16;
         let head = self.layout.stats + 2 * ARRAY_BYTES;
         let pieces = [Piece { at: self.base, len: whole }, Piece { at: self.base, len: head }];
-        let (mut before, mut weak) = (Vec::new(), None);
+        let (mut before, mut weak, mut at_rest) = (Vec::new(), None, 0);
         for n in 0..STRICT_READS {
             let copy = window.pieces(&pieces)?;
             let free = View(&copy).half(8) == Some(0);
@@ -121,6 +124,12 @@ impl Device {
                     return Ok((statistics, Grade::Strict));
                 }
                 weak = if free { Some(statistics) } else { weak };
+            } else if free && copy == before {
+                at_rest += 1;
+                // Nothing moves and still it makes no sense: not what it is taken for.
+                if at_rest > AT_REST {
+                    return Err(Fault::Unknown);
+                }
             }
             before = copy;
             if n > 8 {
@@ -182,11 +191,11 @@ impl Device {
             let found = Self::find(window, self.ordinal, self.base)?.ok_or(Fault::Unknown)?;
             self.layout = found.layout;
         }
-        let missing = if with_blocks || self.requested_holds.why() == Some(Why::NotYet) {
+        let walked = if with_blocks || self.requested_holds.why() == Some(Why::NotYet) {
             self.look_at_blocks(window, now, &mut counters)?
         } else {
             self.picture = None;
-            Why::NotAsked
+            Err(Why::NotAsked)
         };
         if self.gpu.why() == Some(Why::NotYet) {
             match gpu_uuid(window, self.base, &self.layout) {
@@ -196,16 +205,16 @@ impl Device {
                 Err(fault) => return Err(fault),
             }
         }
-        Ok(Some(self.device(&counters, now, missing)))
+        Ok(Some(self.device(&counters, walked)))
     }
 
-    /// Walks the blocks; without success it says why.
+    /// Walks the blocks; without success it says why, and the last picture is kept.
     fn look_at_blocks(
         &mut self,
         window: &Window<'_>,
         now: Stamp,
         counters: &mut Statistics,
-    ) -> Result<Why, Fault> {
+    ) -> Result<Result<(), Why>, Fault> {
         let proof = |holds: bool| Reading::from(holds.then_some(()).ok_or(Why::Nonsense));
         match self.blocks(window) {
             Ok((statistics, picture)) => {
@@ -213,21 +222,22 @@ impl Device {
                 self.requested_holds = proof(picture.confirms_requested(counters));
                 self.split_holds = proof(picture.confirms_split(counters));
                 self.picture = Some((now, picture));
-                Ok(Why::NotAsked)
+                Ok(Ok(()))
             }
             Err(Fault::Unknown) => {
                 self.picture = None;
                 let refuted = Reading::Absent(Why::UnknownLayout);
                 (self.requested_holds, self.split_holds) = (refuted, refuted);
-                Ok(Why::UnknownLayout)
+                Ok(Err(Why::UnknownLayout))
             }
-            Err(Fault::Changed | Fault::Unmapped(_)) => Ok(Why::NotYet),
-            Err(Fault::Spent) => Ok(Why::TimedOut),
+            Err(Fault::Changed | Fault::Unmapped(_)) => Ok(Err(Why::NotYet)),
+            Err(Fault::Spent) => Ok(Err(Why::TimedOut)),
             Err(fault) => Err(fault),
         }
     }
 
-    fn device(&self, counters: &Statistics, now: Stamp, missing: Why) -> AllocatorDevice {
+    /// `walked` says whether the picture is of the same moment as the counters.
+    fn device(&self, counters: &Statistics, walked: Result<(), Why>) -> AllocatorDevice {
         let bytes = |number: i64| Bytes(number.unsigned_abs());
         let value = |counter| Reading::Value(bytes(counters.now(counter)));
         let proved = |proof: Reading<()>, counter| proof.and_then(|()| value(counter));
@@ -235,7 +245,8 @@ impl Device {
             let known = self.layout.known_tail.then_some(number.unsigned_abs());
             Reading::from(known.ok_or(Why::UnknownLayout))
         };
-        let seen = self.picture.as_ref().map_or(Reading::Absent(missing), Reading::Value);
+        let missing = Reading::Absent(walked.err().unwrap_or(Why::NotYet));
+        let seen = self.picture.as_ref().map_or(missing, Reading::Value);
         AllocatorDevice {
             ordinal: self.ordinal,
             allocated: bytes(counters.now(Counter::AllocatedBytes)),
@@ -246,7 +257,7 @@ impl Device {
             retries: tail(counters.retries),
             ooms: tail(counters.ooms),
             segments: seen.map(|row| row.1.segments),
-            free: seen.map(|(at, picture)| free_blocks(picture, *at, now)),
+            free: seen.map(|(at, picture)| free_blocks(picture, walked.is_err().then_some(*at))),
             private_pools: seen.map(|row| Bytes(row.1.private_bytes)),
             expandable_segments: seen.map(|row| row.1.unmapped > 0),
             peak_allocated: Reading::Value(bytes(counters.peak(Counter::AllocatedBytes))),
@@ -256,8 +267,8 @@ impl Device {
     }
 }
 
-/// The free blocks as a sample shows them.
-pub fn free_blocks(picture: &Picture, at: Stamp, now: Stamp) -> FreeBlocks {
+/// The free blocks as a sample shows them; `read_at` where they are older than it.
+pub fn free_blocks(picture: &Picture, read_at: Option<Stamp>) -> FreeBlocks {
     let all = || picture.free.iter();
     let sizes = |private: bool| {
         by_size(all().filter(move |block| block.private == private).map(|block| block.size))
@@ -286,7 +297,7 @@ pub fn free_blocks(picture: &Picture, at: Stamp, now: Stamp) -> FreeBlocks {
         private_bytes: Some(sum(&mut all().filter(|block| block.private))),
         // Expandable segments are given back page by page, also out of the middle.
         releasable: all().all(|block| !block.expandable).then_some(releasable),
-        read_at: (at != now).then_some(at),
+        read_at,
     }
 }
 

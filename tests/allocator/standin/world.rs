@@ -210,6 +210,14 @@ impl World {
         self.publish();
     }
 
+    /// Frees all blocks while streams still work on them.
+    pub fn pend(&mut self, dice: &mut Dice) {
+        while self.pick(dice, State::Used).is_some() {
+            self.change(dice, State::Used, State::Pending);
+        }
+        self.publish();
+    }
+
     /// At least this many blocks at once, every second one free.
     pub fn fill(&mut self, blocks: usize, dice: &mut Dice) {
         while self.segments.iter().map(|segment| segment.blocks.len()).sum::<usize>() < blocks {
