@@ -61,7 +61,11 @@ pub fn walk(window: &Window<'_>, base: u64, copy: &[u8], pools: Pools) -> Result
     for (index, (raw, &address)) in bytes.chunks_exact(width).zip(&addresses).enumerate() {
         let owner = free.get(index).map(|row| row.1.at);
         let block = parse_block(View(raw), address, at, &known, pools.sets >= 2, owner);
-        blocks.push(block.ok_or(Fault::Changed)?);
+        blocks.push(block.ok_or_else(|| {
+            let which = if owner.is_some() { "free" } else { "active" };
+            window.note(|| format!("walk: a block of the {which} ones is none: {:x?}", words(raw)));
+            Fault::Changed
+        })?);
     }
     Ok(Picture::of(&blocks, private_pools, unmapped))
 }
@@ -100,6 +104,11 @@ fn parse_block(
     })
 }
 
+/// The words of a block, for a note.
+fn words(raw: &[u8]) -> Vec<u64> {
+    raw.chunks_exact(8).filter_map(|chunk| View(chunk).word(0)).collect()
+}
+
 /// The one word of a block that names a pool (64 in torch 2.0 to 2.10, 72 since 2.11).
 fn pool_offset(
     window: &Window<'_>,
@@ -110,7 +119,10 @@ fn pool_offset(
     (40..BLOCK_BYTES - 40)
         .step_by(8)
         .find(|&at| View(&raw).word(at).is_some_and(|word| known.contains_key(&word)))
-        .ok_or(Fault::Changed)
+        .ok_or_else(|| {
+            window.note(|| format!("walk: a block names no known pool: {:x?}", words(&raw)));
+            Fault::Changed
+        })
 }
 
 fn pool_at(at: u64, view: View<'_>, offset: usize, sets: usize, private: bool) -> Option<Pool> {
@@ -184,6 +196,7 @@ fn set(window: &Window<'_>, root: (u64, u64), limit: &mut u64) -> Result<Vec<u64
     while !level.is_empty() {
         // A tree in change, or a cycle.
         if (values.len() + level.len()) as u64 > count {
+            window.note(|| format!("walk: a set of {count} has more"));
             return Err(Fault::Changed);
         }
         let bytes = window.scattered(&level, 40)?;
@@ -193,7 +206,11 @@ fn set(window: &Window<'_>, root: (u64, u64), limit: &mut u64) -> Result<Vec<u64
             values.extend(node.word(32));
         }
     }
-    if values.len() as u64 == count { Ok(values) } else { Err(Fault::Changed) }
+    if values.len() as u64 == count {
+        return Ok(values);
+    }
+    window.note(|| format!("walk: a set of {count} has {}", values.len()));
+    Err(Fault::Changed)
 }
 
 /// Word `wanted` of each used entry of a `ska` table: `entry` bytes each, of which the first is a
@@ -215,6 +232,7 @@ fn table(
     }
     let total = slots.saturating_add(policy >> 8 & 0xff);
     if count > total {
+        window.note(|| format!("walk: the table at {at} says {count} of {total}"));
         return Err(Fault::Changed);
     }
     if count > limit {
@@ -227,5 +245,9 @@ fn table(
         .filter(|chunk| chunk.first().is_some_and(|&distance| distance < 0x80))
         .filter_map(|chunk| View(chunk).word(wanted * 8))
         .collect();
-    if used.len() as u64 == count { Ok(used) } else { Err(Fault::Changed) }
+    if used.len() as u64 == count {
+        return Ok(used);
+    }
+    window.note(|| format!("walk: the table at {at} of {count} has {}", used.len()));
+    Err(Fault::Changed)
 }

@@ -123,7 +123,8 @@ impl Memory for Recorded {
 mod exact {
     use super::{Image, Recorded, all};
     use vramlens::allocator::blocks::Picture;
-    use vramlens::allocator::device::{Device, Grade, free_blocks};
+    use vramlens::allocator::device::{Device, Grade};
+    use vramlens::allocator::free::free_blocks;
     use vramlens::allocator::memory::{Limits, Window};
     use vramlens::allocator::stats::Statistics;
     use vramlens::ids::CudaOrdinal;

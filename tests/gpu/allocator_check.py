@@ -5,8 +5,11 @@
 
 Each mode is a process with torch that does something, stops, says what torch.cuda.memory_stats() and
 memory_snapshot() say, and waits. The reader reads it meanwhile from outside: every figure has to be
-equal. In the storm it reads a process that never stops: every reading has to be possible. Prints a
-table, leaves with 1 on any difference, takes less than three minutes.
+equal. In the storm it reads a process that never stops: every reading has to be possible, and where
+blocks and counters are of one moment they have to add up. Prints a table, and for a mode that fails
+the first wrong reading (RAW) and what the reader itself says of it (WHY: its next reading, FRESH: one
+by a reader that knows nothing yet). Leaves with 1 on any difference, takes less than three minutes;
+`--modes streams,storm,many` takes less than one.
 """
 import argparse
 import collections
@@ -42,6 +45,8 @@ def figures(torch):
             "segments": 0,
             "private_pools": 0,
             "expandable_segments": False,
+            # Nothing moves: the blocks are of the moment of the counters.
+            "free.read_at": None,
         }
         sizes, private_free, whole = collections.Counter(), 0, 0
         for seg in snapshot:
@@ -232,10 +237,13 @@ def value(device, key):
     return device
 
 
-def compare(truth, sample):
+def compare(truth, reading):
     """(figures compared, differences)"""
+    sample = reading["sample"]
     if "devices" not in sample:
         return 0, ["absent: %s" % sample]
+    if sample["at"] != reading["at"]:
+        return 0, ["nothing moves, and the sample is %d ms old" % (reading["at"]["boot_ms"] - sample["at"]["boot_ms"])]
     by = {d["ordinal"]: d for d in sample["devices"]}
     if sorted(by) != [t["ordinal"] for t in truth]:
         return 0, ["devices %s, torch has %s" % (sorted(by), [t["ordinal"] for t in truth])]
@@ -259,6 +267,7 @@ def possible(sample):
         if d["allocated"] % CHUNK or d["reserved"] % CHUNK:
             bad.append("half an operation: allocated %d reserved %d" % (d["allocated"], d["reserved"]))
         f = d["free"]
+        # `read_at` says that the blocks are of an earlier moment than the counters.
         if "absent" not in f and not f.get("read_at") and f["bytes"] + d["active"] != d["reserved"]:
             bad.append("free %d + active %d != reserved %d" % (f["bytes"], d["active"], d["reserved"]))
     return bad
@@ -269,17 +278,35 @@ def middle(v):
     return v[len(v) // 2] if v else float("nan")
 
 
-def storm(t, reader, quick, row):
-    bad = []
+def explain(args, pid, row, reading, reader):
+    """Keeps the first wrong reading of a mode, and what the reader says of it."""
+    if "raw" not in row:
+        row["raw"] = json.dumps(reading["sample"])[:600]
+        row["why"] = reader.ask("explain")["notes"]
+        fresh = subprocess.run([args.reader, pid, "1", "0", "blocks", "--explain"], stdout=subprocess.PIPE, text=True, timeout=20)
+        row["fresh"] = fresh.stdout[:1500]
+
+
+def storm(t, reader, quick, row, args, pid):
+    bad, ages = [], []
     t.say("5")
-    end, seen, fresh, walked = time.monotonic() + 4.5, 0, 0, 0
+    end, seen, fresh, walked, walks = time.monotonic() + 4.5, 0, 0, 0, 0
     while time.monotonic() < end:
-        r = reader.ask() if seen % 2 else quick.ask()
+        blocks = seen % 2 == 1
+        r = reader.ask() if blocks else quick.ask()
         s = r["sample"]
-        bad += possible(s)
-        row["us"].append(r["us"])
+        wrong = possible(s)
+        if wrong:
+            bad += wrong
+            explain(args, pid, row, r, reader if blocks else quick)
+        row["us" if blocks else "quick"].append(r["us"])
         fresh += "at" in s and s["at"] == r["at"]
-        walked += bool(seen % 2) and any("absent" not in d["free"] and not d["free"].get("read_at") for d in s.get("devices", ()))
+        if blocks:
+            walks += 1
+            for d in s.get("devices", ())[:1]:
+                old = d["free"].get("read_at")
+                walked += "absent" not in d["free"] and not old
+                ages += [r["at"]["boot_ms"] - old["boot_ms"]] if old else [0]
         seen += 1
     t.hear()
     with_reads, without = [], []
@@ -292,8 +319,10 @@ def storm(t, reader, quick, row):
             time.sleep(0.95)
         with_reads.append(t.hear()["ops"])
     a, b = sum(without) / 4, sum(with_reads) / 4
-    row["note"] = "%d readings (%d fresh, %d of %d walks exact); %.0f operations/s alone (%.0f..%.0f), %.0f read every second (%+.2f %%)" % (
-        seen, fresh, walked, seen // 2, a, min(without), max(without), b, 100 * (b - a) / a)
+    row["note"] = (
+        "%d readings (%d fresh); %d of %d block readings of this moment, age of the blocks at the most %s ms; "
+        "%.0f operations/s alone (%.0f..%.0f), %.0f read every second (%+.2f %%)"
+    ) % (seen, fresh, walked, walks, max(ages, default="?"), a, min(without), max(without), b, 100 * (b - a) / a)
     return bad
 
 
@@ -301,7 +330,7 @@ def run(mode, args):
     env = {k: v for k, v in os.environ.items() if k not in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")}
     if mode in CONF:
         env["PYTORCH_CUDA_ALLOC_CONF"] = CONF[mode]
-    row = {"checks": 0, "figures": 0, "us": [], "locate": None, "note": "", "bad": []}
+    row = {"checks": 0, "figures": 0, "us": [], "quick": [], "locate": None, "note": "", "bad": []}
     t = Lines([sys.executable, os.path.abspath(__file__), "--target", mode], env)
     reader = quick = None
     try:
@@ -321,7 +350,7 @@ def run(mode, args):
         first = True
         while "done" not in a:
             if "storm" in a:
-                row["bad"] += storm(t, reader, quick, row)
+                row["bad"] += storm(t, reader, quick, row, args, pid)
                 a = t.ask("0")
                 continue
             r = reader.ask()
@@ -334,12 +363,17 @@ def run(mode, args):
                 ok = s.get("backend") == "cuda_malloc_async" and s["devices"] == []
                 n, bad = 1, [] if ok else [str(s)]
             else:
-                n, bad = compare(a["figures"], r["sample"])
+                n, bad = compare(a["figures"], r)
+                if bad:
+                    explain(args, pid, row, r, reader)
                 q = quick.ask()
-                bad += compare([{k: v for k, v in f.items() if k in (
+                wrong = compare([{k: v for k, v in f.items() if k in (
                     "ordinal", "allocated", "reserved", "active", "inactive_split", "requested", "retries", "ooms")}
-                    for f in a["figures"]], q["sample"])[1]
-                row.setdefault("quick", []).append(q["us"])
+                    for f in a["figures"]], q)[1]
+                if wrong:
+                    explain(args, pid, row, q, quick)
+                bad += ["quick: " + line for line in wrong]
+                row["quick"].append(q["us"])
             row["checks"] += 1
             row["figures"] += n
             row["bad"] += bad
@@ -371,6 +405,11 @@ def main():
             middle(row["us"]), middle(row.get("quick", [])), time.monotonic() - start, row["note"]), flush=True)
         for line in row["bad"][:8]:
             print("    WRONG", line)
+        if "raw" in row:
+            print("    RAW  ", row["raw"])
+            for note, times in row["why"][:12]:
+                print("    WHY  ", "%d x %s" % (times, note[:300]))
+            print("    FRESH", row["fresh"].strip())
         failed += len(row["bad"])
     print("%d wrong" % failed)
     return 1 if failed else 0
