@@ -198,6 +198,7 @@ impl<'a> Window<'a> {
     }
 
     /// Keeps the reasons of what is refused there.
+    #[must_use]
     pub const fn noting(self, notes: Option<&'a Notes>) -> Self {
         Self { notes, ..self }
     }
