@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crate::allocator::blocks::Picture;
 use crate::allocator::free::free_blocks;
 use crate::allocator::gpu::gpu_uuid;
+use crate::allocator::known::Places;
 use crate::allocator::layout::{Layout, Look, OBJECT_BYTES, look};
 use crate::allocator::memory::{Fault, Piece, Window};
 use crate::allocator::stats::{ARRAY_BYTES, Counter, Statistics};
@@ -32,6 +33,8 @@ pub struct Device {
     base: u64,
     layout: Layout,
     picture: Option<(Stamp, Picture)>,
+    /// What the last walk met.
+    places: Places,
     /// These two counters are bounded by others on one side only: they are shown once the blocks
     /// have confirmed that they are what they are taken for.
     requested_holds: Reading<()>,
@@ -50,11 +53,20 @@ pub enum Grade {
 }
 
 impl Device {
-    const fn new(ordinal: CudaOrdinal, base: u64, layout: Layout) -> Self {
+    fn new(ordinal: CudaOrdinal, base: u64, layout: Layout) -> Self {
         let unproved = if layout.pools.is_some() { Why::NotYet } else { Why::UnknownLayout };
         let (requested_holds, split_holds) = (Reading::Absent(unproved), Reading::Absent(unproved));
         let gpu = Reading::Absent(Why::NotYet);
-        Self { ordinal, base, layout, picture: None, requested_holds, split_holds, gpu }
+        Self {
+            ordinal,
+            base,
+            layout,
+            picture: None,
+            places: Places::default(),
+            requested_holds,
+            split_holds,
+            gpu,
+        }
     }
 
     /// Looks for device number `ordinal` of the process at `base`; `None` where something else is
@@ -152,7 +164,7 @@ impl Device {
     /// # Errors
     /// [`Fault::Unknown`] where they never do although nothing moves, or where the pools were not
     /// found, [`Fault::Changed`] where they move too fast, and what ends the reading.
-    pub fn blocks(&self, window: &Window<'_>) -> Result<(Statistics, Picture), Fault> {
+    pub fn blocks(&mut self, window: &Window<'_>) -> Result<(Statistics, Picture), Fault> {
         let Some(pools) = self.layout.pools else {
             window.note(|| "blocks: their pools were not found".to_owned());
             return Err(Fault::Unknown);
@@ -167,7 +179,7 @@ impl Device {
                 window.note(|| format!("blocks: counters: {complaint}"));
                 continue;
             }
-            let complaint = match walk(window, self.base, &copy, pools) {
+            let complaint = match walk(window, self.base, &copy, pools, &mut self.places) {
                 Ok(picture) => match picture.complaint(&statistics) {
                     None => return Ok((statistics, picture)),
                     Some(complaint) => complaint,
@@ -236,7 +248,7 @@ impl Device {
         let walked = if with_blocks || self.requested_holds.why() == Some(Why::NotYet) {
             self.look_at_blocks(window, now, &mut counters)?
         } else {
-            self.picture = None;
+            (self.picture, self.places) = (None, Places::default());
             Err(Why::NotAsked)
         };
         if self.gpu.why() == Some(Why::NotYet) {

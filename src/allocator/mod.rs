@@ -17,6 +17,7 @@ pub mod device;
 pub mod elf;
 pub mod free;
 pub mod gpu;
+pub mod known;
 pub mod layout;
 pub mod locate;
 pub mod maps;

@@ -194,7 +194,7 @@ mod exact {
             let memory = Recorded::of(&image);
             let window = Window::new(&memory, Limits::default(), &[]);
             let device = Device::find(&window, CudaOrdinal(0), image.device);
-            let device = device.unwrap().expect("the object");
+            let mut device = device.unwrap().expect("the object");
             check_layout(&image, &device);
             let (counters, grade) = device.counters(&window).unwrap();
             assert_eq!(grade, Grade::Strict);
