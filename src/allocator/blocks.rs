@@ -62,7 +62,7 @@ pub struct Picture {
     pub active: u64,
     /// Sizes of those in use.
     pub allocated_bytes: u64,
-    /// What was asked for of them, before rounding.
+    /// What was asked for of those in use or awaited by a stream, before rounding.
     pub requested_bytes: u64,
     /// Pieces of memory that are contiguous and mapped; what `memory_snapshot()` calls segments.
     pub segments: u64,
@@ -96,9 +96,9 @@ impl Picture {
             }
             picture.active += 1;
             picture.active_bytes += block.size;
+            picture.requested_bytes = picture.requested_bytes.saturating_add(block.requested);
             if block.state == BlockState::Used {
                 picture.allocated_bytes += block.size;
-                picture.requested_bytes = picture.requested_bytes.saturating_add(block.requested);
             }
         }
         picture
@@ -112,13 +112,24 @@ impl Picture {
     /// Whether the blocks add up to the counters. It proves that nothing moved during the walk,
     /// and that each field of a block is what it is taken for.
     pub fn adds_up(&self, counters: &Statistics) -> bool {
-        equals(self.active_bytes + self.free_bytes(), counters, Counter::ReservedBytes)
-            && equals(self.active_bytes, counters, Counter::ActiveBytes)
-            && equals(self.active, counters, Counter::Active)
-            && equals(self.allocated_bytes, counters, Counter::AllocatedBytes)
+        self.complaint(counters).is_none()
     }
 
-    /// Whether `requested_bytes` of the counters is what the blocks in use say.
+    /// What does not add up, if anything.
+    pub fn complaint(&self, counters: &Statistics) -> Option<String> {
+        let sums = [
+            (self.active_bytes + self.free_bytes(), Counter::ReservedBytes),
+            (self.active_bytes, Counter::ActiveBytes),
+            (self.active, Counter::Active),
+            (self.allocated_bytes, Counter::AllocatedBytes),
+        ];
+        let wrong = sums.into_iter().find(|&(sum, counter)| !equals(sum, counters, counter));
+        wrong.map(|(sum, counter)| {
+            format!("the blocks say {sum}, {counter:?} says {}", counters.now(counter))
+        })
+    }
+
+    /// Whether `requested_bytes` of the counters is what the blocks in use or awaited say.
     pub fn confirms_requested(&self, counters: &Statistics) -> bool {
         equals(self.requested_bytes, counters, Counter::RequestedBytes)
     }

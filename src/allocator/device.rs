@@ -1,27 +1,30 @@
 //! One device's caching allocator in a process: found once, read again and again.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::allocator::blocks::{FreeBlock, Picture, by_size};
+use crate::allocator::blocks::Picture;
+use crate::allocator::free::free_blocks;
+use crate::allocator::gpu::gpu_uuid;
+use crate::allocator::known::Places;
 use crate::allocator::layout::{Layout, Look, OBJECT_BYTES, look};
 use crate::allocator::memory::{Fault, Piece, Window};
 use crate::allocator::stats::{ARRAY_BYTES, Counter, Statistics};
 use crate::allocator::view::View;
 use crate::allocator::walk::walk;
 use crate::ids::{CudaOrdinal, GpuUuid, Stamp};
-use crate::sample::{AllocatorDevice, BlockSize, FreeBlocks, Reading, SizeClass, Why};
+use crate::sample::{AllocatorDevice, Reading, Why};
 use crate::units::Bytes;
 
 /// Looks until one shows a busy allocator at rest.
 const LOOKS: u32 = 40;
+/// Equal looks that show that nothing moves.
+const AT_REST: u32 = 8;
 /// Reads until one is taken that only might be in the middle of an operation.
 const STRICT_READS: u32 = 64;
 /// Walks until the last picture is kept.
-const WALKS: u32 = 8;
-/// Different sizes of free blocks that a sample carries.
-const MANY_SIZES: usize = 4096;
-/// Requests up to this size are served from the small pool (`kSmallSize`).
-const SMALL_REQUEST: u64 = 1 << 20;
+const WALKS: u32 = 200;
+/// How long a busy allocator is watched for a moment of rest.
+const WATCHED: Duration = Duration::from_millis(20);
 
 /// The allocator of one device.
 #[derive(Debug, Clone)]
@@ -30,6 +33,8 @@ pub struct Device {
     base: u64,
     layout: Layout,
     picture: Option<(Stamp, Picture)>,
+    /// What the last walk met.
+    places: Places,
     /// These two counters are bounded by others on one side only: they are shown once the blocks
     /// have confirmed that they are what they are taken for.
     requested_holds: Reading<()>,
@@ -48,11 +53,20 @@ pub enum Grade {
 }
 
 impl Device {
-    const fn new(ordinal: CudaOrdinal, base: u64, layout: Layout) -> Self {
+    fn new(ordinal: CudaOrdinal, base: u64, layout: Layout) -> Self {
         let unproved = if layout.pools.is_some() { Why::NotYet } else { Why::UnknownLayout };
         let (requested_holds, split_holds) = (Reading::Absent(unproved), Reading::Absent(unproved));
         let gpu = Reading::Absent(Why::NotYet);
-        Self { ordinal, base, layout, picture: None, requested_holds, split_holds, gpu }
+        Self {
+            ordinal,
+            base,
+            layout,
+            picture: None,
+            places: Places::default(),
+            requested_holds,
+            split_holds,
+            gpu,
+        }
     }
 
     /// Looks for device number `ordinal` of the process at `base`; `None` where something else is
@@ -77,13 +91,15 @@ impl Device {
                     before = copy;
                 }
             }
-            if at_rest > 8 {
+            if at_rest > AT_REST {
+                window.note(|| format!("{ordinal:?}: at rest, and no layout fits"));
                 return Err(Fault::Unknown);
             }
             if n > 3 {
                 window.pause(Duration::from_micros(50))?;
             }
         }
+        window.note(|| format!("{ordinal:?}: never at rest while its layout was looked for"));
         Err(Fault::Changed)
     }
 
@@ -105,62 +121,109 @@ impl Device {
     /// lock that the process keeps without knowing.
     ///
     /// # Errors
-    /// [`Fault::Changed`] where no read fitted together, and what ends the reading.
+    /// [`Fault::Changed`] where no read fitted together, [`Fault::Unknown`] where none did although
+    /// nothing moved, and what ends the reading.
     pub fn counters(&self, window: &Window<'_>) -> Result<(Statistics, Grade), Fault> {
         let whole = self.layout.tail() + 16;
-        let head = self.layout.stats + 2 * ARRAY_BYTES;
+        let head = self.head();
         let pieces = [Piece { at: self.base, len: whole }, Piece { at: self.base, len: head }];
-        let (mut before, mut weak) = (Vec::new(), None);
+        let (mut before, mut weak, mut at_rest) = (Vec::new(), None, 0);
         for n in 0..STRICT_READS {
             let copy = window.pieces(&pieces)?;
             let free = View(&copy).half(8) == Some(0);
             let statistics = self.layout.statistics(View(&copy)).ok_or(Fault::Changed)?;
-            if statistics.plausible() {
+            let complaint = statistics.complaint();
+            if let Some(complaint) = &complaint {
+                window.note(|| format!("counters: {complaint}"));
+            }
+            if complaint.is_none() {
                 // A thread that waits in the driver keeps the mutex and leaves the numbers alone.
                 if copy.get(..head) == copy.get(whole..) && (free || copy == before) {
                     return Ok((statistics, Grade::Strict));
                 }
                 weak = if free { Some(statistics) } else { weak };
+            } else if free && copy == before {
+                at_rest += 1;
+                // Nothing moves and still it makes no sense: not what it is taken for.
+                if at_rest > AT_REST {
+                    return Err(Fault::Unknown);
+                }
             }
             before = copy;
             if n > 8 {
                 window.pause(Duration::from_micros(10))?;
             }
         }
+        window.note(|| format!("counters: not at rest in {STRICT_READS} reads"));
         weak.map(|statistics| (statistics, Grade::Weak)).ok_or(Fault::Changed)
     }
 
-    /// Walks the blocks until they add up to the counters.
+    /// Walks the blocks until they add up to the counters. One that never rests is watched for a
+    /// while for a moment in which it does.
     ///
     /// # Errors
     /// [`Fault::Unknown`] where they never do although nothing moves, or where the pools were not
     /// found, [`Fault::Changed`] where they move too fast, and what ends the reading.
-    pub fn blocks(&self, window: &Window<'_>) -> Result<(Statistics, Picture), Fault> {
-        let pools = self.layout.pools.ok_or(Fault::Unknown)?;
-        let head = self.layout.stats + 2 * ARRAY_BYTES;
-        let mut still = 0;
-        for n in 0..WALKS {
-            let copy = window.some(self.base, OBJECT_BYTES)?;
+    pub fn blocks(&mut self, window: &Window<'_>) -> Result<(Statistics, Picture), Fault> {
+        let Some(pools) = self.layout.pools else {
+            window.note(|| "blocks: their pools were not found".to_owned());
+            return Err(Fault::Unknown);
+        };
+        let (mut still, mut walks, until) = (0, 0, Instant::now() + WATCHED);
+        while walks < WALKS
+            && let Some(copy) = self.moment_of_rest(window, walks > 0, until)?
+        {
+            walks += 1;
             let statistics = self.layout.statistics(View(&copy)).ok_or(Fault::Changed)?;
-            if statistics.plausible() {
-                match walk(window, self.base, &copy, pools) {
-                    Ok(picture) if picture.adds_up(&statistics) => {
-                        return Ok((statistics, picture));
-                    }
-                    Err(fault) if fault.is_final() => return Err(fault),
-                    _ => {
-                        let after = window.exact(self.base, head)?;
-                        let free = View(&copy).half(8) == Some(0);
-                        still += u32::from(free && copy.get(..head) == Some(after.as_slice()));
-                    }
-                }
+            if let Some(complaint) = statistics.complaint() {
+                window.note(|| format!("blocks: counters: {complaint}"));
+                continue;
             }
-            if n >= 2 {
+            let complaint = match walk(window, self.base, &copy, pools, &mut self.places) {
+                Ok(picture) => match picture.complaint(&statistics) {
+                    None => return Ok((statistics, picture)),
+                    Some(complaint) => complaint,
+                },
+                Err(fault) if fault.is_final() => return Err(fault),
+                Err(fault) => fault.to_string(),
+            };
+            window.note(|| format!("blocks: {complaint}"));
+            let after = window.exact(self.base, self.head())?;
+            let free = View(&copy).half(8) == Some(0);
+            still += u32::from(free && copy.get(..self.head()) == Some(after.as_slice()));
+            if still == walks && still < AT_REST {
                 window.pause(Duration::from_micros(200))?;
+            } else if still == walks {
+                return Err(Fault::Unknown);
             }
         }
         // A change can hide from the head once: a free between two walks of the same length.
-        Err(if still == WALKS { Fault::Unknown } else { Fault::Changed })
+        Err(Fault::Changed)
+    }
+
+    /// A copy of the object, where `watch` is set one that was the same a moment before; `None`
+    /// where there was no such moment in time.
+    fn moment_of_rest(
+        &self,
+        window: &Window<'_>,
+        watch: bool,
+        until: Instant,
+    ) -> Result<Option<Vec<u8>>, Fault> {
+        loop {
+            let before = watch.then(|| window.exact(self.base, self.head())).transpose()?;
+            let copy = window.some(self.base, OBJECT_BYTES)?;
+            if before.is_none_or(|head| copy.get(..head.len()) == Some(head.as_slice())) {
+                return Ok(Some(copy));
+            }
+            if Instant::now() >= until {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Bytes of the mutex and of the counters that only grow.
+    const fn head(&self) -> usize {
+        self.layout.stats + 2 * ARRAY_BYTES
     }
 
     /// The device's part of a sample; `None` where it was never used.
@@ -182,11 +245,11 @@ impl Device {
             let found = Self::find(window, self.ordinal, self.base)?.ok_or(Fault::Unknown)?;
             self.layout = found.layout;
         }
-        let missing = if with_blocks || self.requested_holds.why() == Some(Why::NotYet) {
+        let walked = if with_blocks || self.requested_holds.why() == Some(Why::NotYet) {
             self.look_at_blocks(window, now, &mut counters)?
         } else {
-            self.picture = None;
-            Why::NotAsked
+            (self.picture, self.places) = (None, Places::default());
+            Err(Why::NotAsked)
         };
         if self.gpu.why() == Some(Why::NotYet) {
             match gpu_uuid(window, self.base, &self.layout) {
@@ -196,16 +259,16 @@ impl Device {
                 Err(fault) => return Err(fault),
             }
         }
-        Ok(Some(self.device(&counters, now, missing)))
+        Ok(Some(self.device(&counters, walked)))
     }
 
-    /// Walks the blocks; without success it says why.
+    /// Walks the blocks; without success it says why, and the last picture is kept.
     fn look_at_blocks(
         &mut self,
         window: &Window<'_>,
         now: Stamp,
         counters: &mut Statistics,
-    ) -> Result<Why, Fault> {
+    ) -> Result<Result<(), Why>, Fault> {
         let proof = |holds: bool| Reading::from(holds.then_some(()).ok_or(Why::Nonsense));
         match self.blocks(window) {
             Ok((statistics, picture)) => {
@@ -213,21 +276,22 @@ impl Device {
                 self.requested_holds = proof(picture.confirms_requested(counters));
                 self.split_holds = proof(picture.confirms_split(counters));
                 self.picture = Some((now, picture));
-                Ok(Why::NotAsked)
+                Ok(Ok(()))
             }
             Err(Fault::Unknown) => {
                 self.picture = None;
                 let refuted = Reading::Absent(Why::UnknownLayout);
                 (self.requested_holds, self.split_holds) = (refuted, refuted);
-                Ok(Why::UnknownLayout)
+                Ok(Err(Why::UnknownLayout))
             }
-            Err(Fault::Changed | Fault::Unmapped(_)) => Ok(Why::NotYet),
-            Err(Fault::Spent) => Ok(Why::TimedOut),
+            Err(Fault::Changed | Fault::Unmapped(_)) => Ok(Err(Why::NotYet)),
+            Err(Fault::Spent) => Ok(Err(Why::TimedOut)),
             Err(fault) => Err(fault),
         }
     }
 
-    fn device(&self, counters: &Statistics, now: Stamp, missing: Why) -> AllocatorDevice {
+    /// `walked` says whether the picture is of the same moment as the counters.
+    fn device(&self, counters: &Statistics, walked: Result<(), Why>) -> AllocatorDevice {
         let bytes = |number: i64| Bytes(number.unsigned_abs());
         let value = |counter| Reading::Value(bytes(counters.now(counter)));
         let proved = |proof: Reading<()>, counter| proof.and_then(|()| value(counter));
@@ -235,7 +299,8 @@ impl Device {
             let known = self.layout.known_tail.then_some(number.unsigned_abs());
             Reading::from(known.ok_or(Why::UnknownLayout))
         };
-        let seen = self.picture.as_ref().map_or(Reading::Absent(missing), Reading::Value);
+        let missing = Reading::Absent(walked.err().unwrap_or(Why::NotYet));
+        let seen = self.picture.as_ref().map_or(missing, Reading::Value);
         AllocatorDevice {
             ordinal: self.ordinal,
             allocated: bytes(counters.now(Counter::AllocatedBytes)),
@@ -246,7 +311,7 @@ impl Device {
             retries: tail(counters.retries),
             ooms: tail(counters.ooms),
             segments: seen.map(|row| row.1.segments),
-            free: seen.map(|(at, picture)| free_blocks(picture, *at, now)),
+            free: seen.map(|(at, picture)| free_blocks(picture, walked.is_err().then_some(*at))),
             private_pools: seen.map(|row| Bytes(row.1.private_bytes)),
             expandable_segments: seen.map(|row| row.1.unmapped > 0),
             peak_allocated: Reading::Value(bytes(counters.peak(Counter::AllocatedBytes))),
@@ -254,102 +319,4 @@ impl Device {
             gpu: self.gpu.value().cloned(),
         }
     }
-}
-
-/// The free blocks as a sample shows them.
-pub fn free_blocks(picture: &Picture, at: Stamp, now: Stamp) -> FreeBlocks {
-    let all = || picture.free.iter();
-    let sizes = |private: bool| {
-        by_size(all().filter(move |block| block.private == private).map(|block| block.size))
-            .into_iter()
-            .map(move |(size, count)| BlockSize { size: Bytes(size), count, private })
-    };
-    let mut listed: Vec<BlockSize> = sizes(false).chain(sizes(true)).collect();
-    let sizes_complete = listed.len() <= MANY_SIZES;
-    if !sizes_complete {
-        // The largest decide what still fits.
-        listed.sort_by_key(|row| std::cmp::Reverse(row.size));
-        listed.truncate(MANY_SIZES);
-    }
-    listed.sort_by_key(|row| (row.size, row.private));
-    let sum =
-        |blocks: &mut dyn Iterator<Item = &FreeBlock>| Bytes(blocks.map(|block| block.size).sum());
-    let releasable = sum(&mut all().filter(|block| block.whole));
-    FreeBlocks {
-        count: picture.free.len() as u64,
-        bytes: Bytes(picture.free_bytes()),
-        largest: Bytes(all().map(|block| block.size).max().unwrap_or(0)),
-        largest_request: Bytes(all().filter_map(served).max().unwrap_or(0)),
-        histogram: histogram(all().map(|block| block.size)),
-        sizes: listed,
-        sizes_complete,
-        private_bytes: Some(sum(&mut all().filter(|block| block.private))),
-        // Expandable segments are given back page by page, also out of the middle.
-        releasable: all().all(|block| !block.expandable).then_some(releasable),
-        read_at: (at != now).then_some(at),
-    }
-}
-
-/// The largest request that a block serves, on the stream that owns it.
-fn served(block: &FreeBlock) -> Option<u64> {
-    if block.private {
-        return None;
-    }
-    // What does not fit the small pool's requests goes to the large one, and the other way round.
-    let small = block.small.then_some(block.size.min(SMALL_REQUEST));
-    small.or_else(|| (block.size > SMALL_REQUEST).then_some(block.size))
-}
-
-/// Element n counts blocks of 2^n up to 2^(n+1) bytes.
-fn histogram(sizes: impl Iterator<Item = u64>) -> Vec<SizeClass> {
-    let mut classes: Vec<SizeClass> = Vec::new();
-    for size in sizes.filter(|&size| size > 0) {
-        let class = size.ilog2() as usize;
-        while classes.len() <= class {
-            let from = Bytes(1 << classes.len());
-            classes.push(SizeClass { from, count: 0, bytes: Bytes::ZERO });
-        }
-        if let Some(row) = classes.get_mut(class) {
-            row.count += 1;
-            row.bytes += Bytes(size);
-        }
-    }
-    classes
-}
-
-/// Which GPU it is: since torch 2.10 `cudaDeviceProp` lies in the object, a name of 256 bytes
-/// padded with zeros, the UUID, and the size of the memory 32 bytes further.
-fn gpu_uuid(window: &Window<'_>, base: u64, layout: &Layout) -> Result<Option<GpuUuid>, Fault> {
-    let Some(pools) = layout.pools.filter(|pools| pools.sets >= 2) else { return Ok(None) };
-    let copy = window.some(base, OBJECT_BYTES)?;
-    // Nearer than this to the active blocks it is inside the object in every version that has it.
-    for at in (pools.active + 200..=pools.active + 320).step_by(8) {
-        let Some(name) = copy.get(at..at + 256) else { break };
-        let length = name.iter().position(|&byte| byte == 0).unwrap_or(256);
-        let (text, rest) = name.split_at(length);
-        let is_name = (4..200).contains(&length)
-            && text.iter().all(|byte| (32..127).contains(byte))
-            && rest.iter().all(|&byte| byte == 0);
-        let memory = View(&copy).word(at + 288).unwrap_or(0);
-        if let Some(uuid) = copy.get(at + 256..at + 272)
-            && is_name
-            && (1 << 28..1 << 44).contains(&memory)
-            && uuid.iter().any(|&byte| byte != 0)
-        {
-            return Ok(Some(format_uuid(uuid)));
-        }
-    }
-    Ok(None)
-}
-
-fn format_uuid(bytes: &[u8]) -> GpuUuid {
-    use std::fmt::Write as _;
-    let mut text = "GPU".to_owned();
-    for (index, byte) in bytes.iter().enumerate() {
-        if [0, 4, 6, 8, 10].contains(&index) {
-            text.push('-');
-        }
-        let _always_fits = write!(text, "{byte:02x}");
-    }
-    GpuUuid::new(&text)
 }

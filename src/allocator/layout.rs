@@ -91,6 +91,7 @@ pub fn look(window: &Window<'_>, base: u64) -> Result<Look, Fault> {
     };
     let view = View(&copy);
     if copy.len() < LEAST_BYTES || !begins_with_mutex(view) {
+        window.note(|| format!("{base:#x}: no recursive mutex"));
         return Ok(Look::Other);
     }
     // 40 behind a glibc mutex on x86-64, 48 on aarch64.
@@ -116,19 +117,25 @@ fn try_at(
     stats: usize,
 ) -> Result<Option<Layout>, Fault> {
     let first = (0..ARRAYS_BEFORE).map(|n| parse_array(view, stats + n * ARRAY_BYTES));
-    if !first.into_iter().all(|array| array.is_some_and(|array| array_holds(&array))) {
+    let refused =
+        first.into_iter().position(|array| !array.is_some_and(|array| array_holds(&array)));
+    if let Some(n) = refused {
+        window.note(|| format!("counters at {stats}: array {n} does not hold"));
         return Ok(None);
     }
     let gap = if is_table(view, stats + ARRAYS_BEFORE * ARRAY_BYTES) { TABLE_BYTES } else { 0 };
-    let Some(statistics) = Statistics::parse(view, stats, gap).filter(Statistics::plausible) else {
+    let Some(statistics) = Statistics::parse(view, stats, gap) else { return Ok(None) };
+    if let Some(complaint) = statistics.complaint() {
+        window.note(|| format!("counters at {stats}, gap {gap}: {complaint}"));
         return Ok(None);
-    };
+    }
     let verified = statistics.used();
     let mut layout = Layout { stats, gap, pools: None, verified, known_tail: false };
     let tail = layout.tail();
     // Retries, OOMs, two counters and two to six words lie between the arrays and the pools.
     let first_set = first_set(window, base, view, tail + 16)?;
     if first_set.is_some_and(|at| !(tail + 80..=tail + 176).contains(&at)) {
+        window.note(|| format!("counters at {stats}: end at {tail}, first set at {first_set:?}"));
         return Ok(None);
     }
     if let Some(at) = first_set {
@@ -139,6 +146,9 @@ fn try_at(
     }
     // Zeros without pools beside them are no evidence; pools in part are a change under way.
     let accepted = layout.pools.is_some() || (first_set.is_none() && layout.verified);
+    if !accepted {
+        window.note(|| format!("counters at {stats}: no two pools at {first_set:?}"));
+    }
     Ok(accepted.then_some(layout))
 }
 

@@ -98,6 +98,7 @@ fn in_library(window: &Window<'_>, base: u64, maps: &Maps) -> Result<Found, Faul
         };
     }
     // torch 1.x: a library without the symbol.
+    window.note(|| format!("library at {base:#x}: no symbol of the allocator"));
     Err(Fault::Unknown)
 }
 
@@ -108,7 +109,10 @@ fn backend(window: &Window<'_>, object: u64) -> Result<AllocatorBackend, Fault> 
     let name = window.text(window.word(kind.wrapping_add(8))?, 256)?;
     let name = String::from_utf8_lossy(&name);
     let known = BACKENDS.iter().find(|row| name.contains(row.0));
-    known.map(|row| row.1).ok_or(Fault::Unknown)
+    known.map(|row| row.1).ok_or_else(|| {
+        window.note(|| format!("an allocator of another type: {name:?}"));
+        Fault::Unknown
+    })
 }
 
 /// The vector of pointers to `DeviceCachingAllocator` inside the native allocator, by content.

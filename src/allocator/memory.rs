@@ -1,5 +1,7 @@
 //! Reading the memory of another process, bounded in bytes, calls and time.
 
+mod scatter;
+
 use std::cell::Cell;
 use std::io::IoSliceMut;
 use std::time::{Duration, Instant};
@@ -7,6 +9,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 
+use crate::allocator::notes::Notes;
 use crate::allocator::view::View;
 use crate::ids::Pid;
 use crate::sample::Why;
@@ -15,9 +18,6 @@ use crate::sample::Why;
 const USER_SPACE: std::ops::Range<u64> = 0x1000..1 << 56;
 /// The most pieces of one system call (`IOV_MAX`).
 const MAX_PIECES: usize = 1024;
-/// Pieces closer together than this are copied as one: pinning a page costs more than copying a
-/// part of it, and no page lies wholly in such a gap.
-const JOINED_GAP: u64 = 512;
 
 /// Why memory could not be read, or could not be what it should.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -186,6 +186,7 @@ pub struct Window<'a> {
     until: Instant,
     /// Device mappings, sorted: reading managed GPU memory would move its pages to the host.
     forbidden: &'a [(u64, u64)],
+    notes: Option<&'a Notes>,
 }
 
 impl<'a> Window<'a> {
@@ -193,7 +194,20 @@ impl<'a> Window<'a> {
     pub fn new(memory: &'a dyn Memory, limits: Limits, forbidden: &'a [(u64, u64)]) -> Self {
         let until = Instant::now() + limits.time;
         let (bytes, steps) = (Cell::new(limits.bytes), Cell::new(limits.steps));
-        Self { memory, limits, bytes, steps, until, forbidden }
+        Self { memory, limits, bytes, steps, until, forbidden, notes: None }
+    }
+
+    /// Keeps the reasons of what is refused there.
+    #[must_use]
+    pub const fn noting(self, notes: Option<&'a Notes>) -> Self {
+        Self { notes, ..self }
+    }
+
+    /// A reason why something is refused; not made up where nobody asks.
+    pub fn note(&self, text: impl FnOnce() -> String) {
+        if let Some(notes) = self.notes {
+            notes.add(text());
+        }
     }
 
     /// What was granted at first.
@@ -261,45 +275,6 @@ impl<'a> Window<'a> {
         Ok(bytes)
     }
 
-    /// `len` bytes from each address, in the order of the addresses. Neighbours are read together.
-    pub fn scattered(&self, addresses: &[u64], len: usize) -> Result<Vec<u8>, Fault> {
-        let width = len as u64;
-        let mut order: Vec<usize> = (0..addresses.len()).collect();
-        order.sort_unstable_by_key(|&index| addresses.get(index).copied());
-        let mut runs: Vec<Piece> = Vec::new();
-        for address in order.iter().filter_map(|&index| addresses.get(index).copied()) {
-            let end = address.saturating_add(width);
-            match runs.last_mut() {
-                Some(run) if address <= (run.at + run.len as u64).saturating_add(JOINED_GAP) => {
-                    run.len = run.len.max((end - run.at) as usize);
-                }
-                _ => runs.push(Piece { at: address, len }),
-            }
-            // Also keeps the additions above far from overflow.
-            if !USER_SPACE.contains(&end) {
-                return Err(Fault::Unmapped(address));
-            }
-        }
-        let bytes = self.pieces(&runs)?;
-        let mut out = vec![0; addresses.len() * len];
-        let (mut run, mut skipped) = (0, 0);
-        for index in order {
-            let address = addresses.get(index).copied().unwrap_or(0);
-            while let Some(piece) = runs.get(run)
-                && address >= piece.at + piece.len as u64
-            {
-                skipped += piece.len;
-                run += 1;
-            }
-            let from = skipped + runs.get(run).map_or(0, |piece| (address - piece.at) as usize);
-            let source = bytes.get(from..from + len).ok_or(Fault::Changed)?;
-            out.get_mut(index * len..(index + 1) * len)
-                .ok_or(Fault::Changed)?
-                .copy_from_slice(source);
-        }
-        Ok(out)
-    }
-
     /// One word.
     pub fn word(&self, at: u64) -> Result<u64, Fault> {
         View(&self.exact(at, 8)?).word(0).ok_or(Fault::Unmapped(at))
@@ -321,19 +296,6 @@ mod tests {
 
     fn own() -> ProcessMemory {
         ProcessMemory::new(Pid(std::process::id()))
-    }
-
-    #[test]
-    fn scattered_pieces_come_back_in_the_order_asked() {
-        let memory = own();
-        let window = Window::new(&memory, Limits::default(), &[]);
-        let numbers: Vec<u64> = (0..5000).collect();
-        let base = numbers.as_ptr() as u64;
-        let wanted: Vec<u64> = (0..2000).map(|n| (n * 7919) % 5000).chain([4999, 0, 0]).collect();
-        let addresses: Vec<u64> = wanted.iter().map(|n| base + n * 8).collect();
-        let bytes = window.scattered(&addresses, 8).unwrap();
-        let got: Vec<u64> = (0..wanted.len()).map(|n| View(&bytes).word(n * 8).unwrap()).collect();
-        assert_eq!(got, wanted);
     }
 
     #[test]

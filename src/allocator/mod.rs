@@ -15,10 +15,14 @@
 pub mod blocks;
 pub mod device;
 pub mod elf;
+pub mod free;
+pub mod gpu;
+pub mod known;
 pub mod layout;
 pub mod locate;
 pub mod maps;
 pub mod memory;
+pub mod notes;
 pub mod permission;
 mod reader;
 pub mod servers;

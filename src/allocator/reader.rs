@@ -9,6 +9,7 @@ use crate::allocator::device::Device;
 use crate::allocator::locate::{Anchor, Found, locate};
 use crate::allocator::maps::{Maps, fault};
 use crate::allocator::memory::{Fault, Limits, ProcessMemory, Window};
+use crate::allocator::notes::Notes;
 use crate::ids::{ProcId, Stamp};
 use crate::sample::{
     AllocatorBackend, AllocatorBasis, AllocatorDevice, AllocatorSample, Reading, Why,
@@ -46,6 +47,8 @@ pub struct Ask {
 pub struct Reader {
     proc: PathBuf,
     known: HashMap<ProcId, Entry>,
+    /// Where somebody asked for reasons.
+    notes: Option<Notes>,
 }
 
 #[derive(Debug)]
@@ -74,7 +77,7 @@ impl Default for Reader {
 impl Reader {
     /// With `/proc` at another place. Process numbers there have to be those of this PID namespace.
     pub fn with_root(proc: &Path) -> Self {
-        Self { proc: proc.to_owned(), known: HashMap::new() }
+        Self { proc: proc.to_owned(), known: HashMap::new(), notes: None }
     }
 
     /// Reads the allocator of a process.
@@ -99,6 +102,20 @@ impl Reader {
         }
     }
 
+    /// Reads as [`Reader::read`] does and tells why what was refused was refused: each reason with
+    /// how often it was met. For diagnosis; a busy process has many reasons and is read all the
+    /// same.
+    pub fn explain(
+        &mut self,
+        id: ProcId,
+        now: Stamp,
+        ask: &Ask,
+    ) -> (Reading<AllocatorSample>, Vec<(String, u32)>) {
+        self.notes = Some(Notes::default());
+        let answer = self.read(id, now, ask);
+        (answer, self.notes.take().map(|notes| notes.take()).unwrap_or_default())
+    }
+
     /// Drops what is known of processes that `keep` does not name.
     pub fn retain(&mut self, keep: impl Fn(ProcId) -> bool) {
         self.known.retain(|&id, _| keep(id));
@@ -111,6 +128,7 @@ impl Reader {
             if due || fresh {
                 self.look(id, now, ask, memory);
             }
+            let notes = self.notes.as_ref();
             let Some(entry) = self.known.get_mut(&id) else { break };
             let (anchor, devices, forbidden) = match &mut entry.state {
                 State::Absent(why) => return Reading::Absent(*why),
@@ -119,8 +137,12 @@ impl Reader {
                 }
                 State::Native { anchor, devices, forbidden } => (anchor, devices, forbidden),
             };
-            let window = Window::new(&memory, ask.limits, forbidden);
-            match read_devices(&window, anchor, devices, now, ask.blocks) {
+            let window = Window::new(&memory, ask.limits, forbidden).noting(notes);
+            let read = read_devices(&window, anchor, devices, now, ask.blocks);
+            if let Err(fault) = &read {
+                window.note(|| format!("reading: {fault}"));
+            }
+            match read {
                 Ok(sample) => {
                     entry.last = Some(sample.clone());
                     return Reading::Value(sample);
@@ -143,9 +165,14 @@ impl Reader {
     /// Looks for the allocator and remembers the outcome.
     fn look(&mut self, id: ProcId, now: Stamp, ask: &Ask, memory: ProcessMemory) {
         let found = Maps::read(&self.directory(id)).and_then(|maps| {
-            let window = Window::new(&memory, ask.limits, &maps.devices);
+            let window =
+                Window::new(&memory, ask.limits, &maps.devices).noting(self.notes.as_ref());
+            window.note(|| format!("looking: {} libraries", maps.libraries.len()));
             Ok((locate(&window, &maps)?, maps.devices))
         });
+        if let (Err(fault), Some(notes)) = (&found, &self.notes) {
+            notes.add(format!("looking: {fault}"));
+        }
         let state = match found {
             Ok((Found::Native(anchor, devices), forbidden)) => {
                 State::Native { anchor, devices, forbidden }
@@ -203,6 +230,7 @@ fn read_devices(
     blocks: bool,
 ) -> Result<AllocatorSample, Fault> {
     if !anchor.holds(window)? {
+        window.note(|| "what led to the devices has changed".to_owned());
         return Err(Fault::Unknown);
     }
     let mut read = Vec::new();

@@ -13,6 +13,16 @@ const BIG: i64 = 1 << 53;
 /// More retries than that are none.
 const MANY: i64 = 1 << 40;
 
+/// The first is never more than the second. The requested bytes of a block that a stream still
+/// awaits are not given back yet, unlike its allocated bytes: they may exceed those.
+const ORDERED: [(Counter, Counter); 5] = [
+    (Counter::RequestedBytes, Counter::ActiveBytes),
+    (Counter::AllocatedBytes, Counter::ActiveBytes),
+    (Counter::ActiveBytes, Counter::ReservedBytes),
+    (Counter::InactiveSplitBytes, Counter::ReservedBytes),
+    (Counter::Allocation, Counter::Active),
+];
+
 /// The counter arrays, in the order of memory (constant in torch 2.0 to 2.15).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
@@ -33,7 +43,7 @@ pub enum Counter {
     ActiveBytes,
     /// Bytes of free pieces of split segments.
     InactiveSplitBytes,
-    /// Bytes asked for, before rounding.
+    /// Bytes asked for, before rounding, of blocks in use or awaited by a stream.
     RequestedBytes,
 }
 
@@ -97,31 +107,34 @@ impl Statistics {
 
     /// Whether these numbers can be the counters of an allocator at rest.
     pub fn plausible(&self) -> bool {
-        self.arrays.iter().all(array_holds)
-            && self.related()
-            && (0..MANY).contains(&self.retries)
-            && (0..MANY).contains(&self.ooms)
+        self.complaint().is_none()
     }
 
-    fn related(&self) -> bool {
-        use Counter::{
-            ActiveBytes, AllocatedBytes, InactiveSplitBytes, RequestedBytes, ReservedBytes,
-        };
-        let now = |counter| self.now(counter);
-        let reserved = now(ReservedBytes);
+    /// What they break of what always holds, if anything.
+    pub fn complaint(&self) -> Option<String> {
+        if let Some(index) = self.arrays.iter().position(|array| !array_holds(array)) {
+            return Some(format!("array {index} does not hold: {:?}", self.arrays.get(index)?));
+        }
         // What holds at any time holds for the peaks too: they are reset together.
-        let ordered = |of: fn(&Self, Counter) -> i64| {
-            of(self, RequestedBytes) <= of(self, AllocatedBytes)
-                && of(self, AllocatedBytes) <= of(self, ActiveBytes)
-                && of(self, ActiveBytes) <= of(self, ReservedBytes)
-                && of(self, InactiveSplitBytes) <= of(self, ReservedBytes)
-                && of(self, Counter::Allocation) <= of(self, Counter::Active)
-        };
-        ordered(Self::now)
-            && ordered(Self::peak)
-            // Not the other way round: before 2.13 expandable segments are not counted.
-            && (now(Counter::Segment) == 0 || reserved > 0)
-            && (now(Counter::Active) > 0) == (now(ActiveBytes) > 0)
+        for (when, of) in [("now", Self::now as fn(&Self, Counter) -> i64), ("peak", Self::peak)] {
+            let broken = ORDERED.iter().find(|row| of(self, row.0) > of(self, row.1));
+            if let Some(&(less, more)) = broken {
+                let (a, b) = (of(self, less), of(self, more));
+                return Some(format!("{when}: {less:?} {a} > {more:?} {b}"));
+            }
+        }
+        let now = |counter| self.now(counter);
+        let words = [self.retries, self.ooms];
+        // Not the other way round: before 2.13 expandable segments are not counted.
+        if now(Counter::Segment) > 0 && now(Counter::ReservedBytes) == 0 {
+            Some("segments without bytes".to_owned())
+        } else if (now(Counter::Active) > 0) != (now(Counter::ActiveBytes) > 0) {
+            Some("active blocks without bytes, or bytes without blocks".to_owned())
+        } else if words.iter().any(|word| !(0..MANY).contains(word)) {
+            Some(format!("retries and out-of-memory errors: {words:?}"))
+        } else {
+            None
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::allocator::blocks::{Block, BlockState, Picture};
+use crate::allocator::known::{Ahead, Places};
 use crate::allocator::layout::{OBJECT_BYTES, Pools, SET_BYTES, TABLE_BYTES, is_table};
 use crate::allocator::memory::{Fault, Window};
 use crate::allocator::view::View;
@@ -27,11 +28,20 @@ struct Pool {
     small: bool,
 }
 
-/// Walks all blocks of the object at `base`, of which `copy` was just read.
+/// Walks all blocks of the object at `base`, of which `copy` was just read. `places` is what the last
+/// walk met, and then what this one did.
 ///
 /// # Errors
 /// [`Fault::Changed`] where the structures moved meanwhile, and what the limits or the system say.
-pub fn walk(window: &Window<'_>, base: u64, copy: &[u8], pools: Pools) -> Result<Picture, Fault> {
+pub fn walk(
+    window: &Window<'_>,
+    base: u64,
+    copy: &[u8],
+    pools: Pools,
+    places: &mut Places,
+) -> Result<Picture, Fault> {
+    let ahead = Ahead::read(window, places)?;
+    let mut met = Vec::new();
     let view = View(copy);
     let mut all = own_pools(base, view, pools)?;
     let private = pools_of_graphs(window, view, pools)?;
@@ -42,7 +52,7 @@ pub fn walk(window: &Window<'_>, base: u64, copy: &[u8], pools: Pools) -> Result
     let mut free: Vec<(u64, Pool)> = Vec::new();
     let mut unmapped = 0;
     for pool in &all {
-        let found = set(window, pool.free, &mut limit)?;
+        let found = set(window, &ahead, pool.free, &mut limit, &mut met)?;
         free.extend(found.into_iter().map(|block| (block, *pool)));
         // Where there is one set only, it is the free blocks.
         unmapped += if pools.sets >= 2 { pool.unmapped } else { 0 };
@@ -56,13 +66,19 @@ pub fn walk(window: &Window<'_>, base: u64, copy: &[u8], pools: Pools) -> Result
     let at = pool_offset(window, first, &known)?;
     let addresses: Vec<u64> = free.iter().map(|row| row.0).chain(active.iter().copied()).collect();
     let width = at + 40;
-    let bytes = window.scattered(&addresses, width)?;
+    let bytes = ahead.scattered(&addresses, width)?;
     let mut blocks = Vec::with_capacity(addresses.len());
     for (index, (raw, &address)) in bytes.chunks_exact(width).zip(&addresses).enumerate() {
         let owner = free.get(index).map(|row| row.1.at);
         let block = parse_block(View(raw), address, at, &known, pools.sets >= 2, owner);
-        blocks.push(block.ok_or(Fault::Changed)?);
+        blocks.push(block.ok_or_else(|| {
+            let which = if owner.is_some() { "free" } else { "active" };
+            window.note(|| format!("walk: a block of the {which} ones is none: {:x?}", words(raw)));
+            Fault::Changed
+        })?);
     }
+    met.extend(addresses);
+    *places = Places::of(met);
     Ok(Picture::of(&blocks, private_pools, unmapped))
 }
 
@@ -100,6 +116,11 @@ fn parse_block(
     })
 }
 
+/// The words of a block, for a note.
+fn words(raw: &[u8]) -> Vec<u64> {
+    raw.chunks_exact(8).filter_map(|chunk| View(chunk).word(0)).collect()
+}
+
 /// The one word of a block that names a pool (64 in torch 2.0 to 2.10, 72 since 2.11).
 fn pool_offset(
     window: &Window<'_>,
@@ -110,7 +131,10 @@ fn pool_offset(
     (40..BLOCK_BYTES - 40)
         .step_by(8)
         .find(|&at| View(&raw).word(at).is_some_and(|word| known.contains_key(&word)))
-        .ok_or(Fault::Changed)
+        .ok_or_else(|| {
+            window.note(|| format!("walk: a block names no known pool: {:x?}", words(&raw)));
+            Fault::Changed
+        })
 }
 
 fn pool_at(at: u64, view: View<'_>, offset: usize, sets: usize, private: bool) -> Option<Pool> {
@@ -175,8 +199,14 @@ fn pools_of(window: &Window<'_>, owner: u64, sets: usize) -> Result<Option<[Pool
     })
 }
 
-/// The values of a `std::set`, breadth first: one call a level.
-fn set(window: &Window<'_>, root: (u64, u64), limit: &mut u64) -> Result<Vec<u64>, Fault> {
+/// The values of a `std::set`, breadth first: one call a level. Its nodes are added to `met`.
+fn set(
+    window: &Window<'_>,
+    ahead: &Ahead<'_>,
+    root: (u64, u64),
+    limit: &mut u64,
+    met: &mut Vec<u64>,
+) -> Result<Vec<u64>, Fault> {
     let (parent, count) = root;
     *limit = limit.checked_sub(count).ok_or(Fault::Spent)?;
     let mut values = Vec::new();
@@ -184,16 +214,22 @@ fn set(window: &Window<'_>, root: (u64, u64), limit: &mut u64) -> Result<Vec<u64
     while !level.is_empty() {
         // A tree in change, or a cycle.
         if (values.len() + level.len()) as u64 > count {
+            window.note(|| format!("walk: a set of {count} has more"));
             return Err(Fault::Changed);
         }
-        let bytes = window.scattered(&level, 40)?;
+        let bytes = ahead.scattered(&level, 40)?;
+        met.extend(&level);
         level.clear();
         for node in bytes.chunks_exact(40).map(View) {
             level.extend([16, 24].into_iter().filter_map(|at| node.word(at)).filter(|&n| n != 0));
             values.extend(node.word(32));
         }
     }
-    if values.len() as u64 == count { Ok(values) } else { Err(Fault::Changed) }
+    if values.len() as u64 == count {
+        return Ok(values);
+    }
+    window.note(|| format!("walk: a set of {count} has {}", values.len()));
+    Err(Fault::Changed)
 }
 
 /// Word `wanted` of each used entry of a `ska` table: `entry` bytes each, of which the first is a
@@ -215,6 +251,7 @@ fn table(
     }
     let total = slots.saturating_add(policy >> 8 & 0xff);
     if count > total {
+        window.note(|| format!("walk: the table at {at} says {count} of {total}"));
         return Err(Fault::Changed);
     }
     if count > limit {
@@ -227,5 +264,9 @@ fn table(
         .filter(|chunk| chunk.first().is_some_and(|&distance| distance < 0x80))
         .filter_map(|chunk| View(chunk).word(wanted * 8))
         .collect();
-    if used.len() as u64 == count { Ok(used) } else { Err(Fault::Changed) }
+    if used.len() as u64 == count {
+        return Ok(used);
+    }
+    window.note(|| format!("walk: the table at {at} of {count} has {}", used.len()));
+    Err(Fault::Changed)
 }

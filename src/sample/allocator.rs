@@ -60,7 +60,7 @@ pub struct AllocatorDevice {
     pub active: Reading<Bytes>,
     /// Free pieces of split segments.
     pub inactive_split: Reading<Bytes>,
-    /// What was asked for, before rounding.
+    /// What was asked for, before rounding, of what is `active` (not only of what is allocated).
     pub requested: Reading<Bytes>,
     /// Times that the cache was emptied to retry.
     pub retries: Reading<u64>,

@@ -64,6 +64,10 @@ fn main() {
                 world.fill(words.next().unwrap().parse().unwrap(), &mut dice);
                 println!("{}", serde_json::to_string(&world.truth()).unwrap());
             }
+            "pend" => {
+                world.pend(&mut dice);
+                println!("{}", serde_json::to_string(&world.truth()).unwrap());
+            }
             "load" => {
                 load(words.next().unwrap(), world.allocator()).unwrap();
                 println!("loaded");

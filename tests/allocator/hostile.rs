@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use vramlens::allocator::Limits;
 use vramlens::allocator::device::Device;
+use vramlens::allocator::known::Places;
 use vramlens::allocator::layout::Pools;
 use vramlens::allocator::locate::locate;
 use vramlens::allocator::maps::Maps;
@@ -67,7 +68,9 @@ proptest! {
             let _any = elf::resolve(&window, base, "name");
             let copy = window.some(base & !7, 4096).unwrap_or_default();
             let pools = Pools { large: 1024, small: 1144, sets: gap + 1, active: 1264 };
-            let _any = walk(&window, base & !7, &copy, pools);
+            let mut places = Places::of(vec![base & !7]);
+            let _any = walk(&window, base & !7, &copy, pools, &mut places);
+            let _any = walk(&window, base & !7, &copy, pools, &mut places);
             prop_assert!(window.bytes_read() <= LIMITS.bytes);
         }
     }

@@ -12,7 +12,7 @@ use vramlens::sample::{AllocatorDevice, Reading, Why};
 use vramlens::units::Bytes;
 
 use crate::standin::shape::{GENERATIONS, Shape, Wrong};
-use crate::standin::world::{Dice, Truth, UUID, World};
+use crate::standin::world::{Dice, STATS, Truth, UUID, World};
 
 /// A machine that has other things to do changes nothing.
 pub const PATIENT: Limits = Limits { time: Duration::from_mins(1), ..Limits::DEFAULT };
@@ -168,4 +168,36 @@ fn most_wrong_layouts_give_nothing_at_all() {
             _ => assert!(!matches!(outcome, Ok(Some(_))), "{wrong:?}: {outcome:?}"),
         }
     }
+}
+
+#[test]
+fn counters_at_rest_that_cannot_be_are_an_unknown_layout() {
+    let (mut world, mut dice) = (World::new(GENERATIONS[6]), Dice(3));
+    for _ in 0..40 {
+        world.step(&mut dice);
+    }
+    let memory = ProcessMemory::new(Pid(std::process::id()));
+    let window = Window::new(&memory, PATIENT, &[]);
+    let device = Device::find(&window, CudaOrdinal(0), world.device()).unwrap().unwrap();
+    assert!(device.counters(&window).is_ok());
+    // More bytes in use than the driver gave.
+    world.device.put(STATS + 4 * 96, 1 << 50);
+    assert_eq!(device.counters(&window).err(), Some(Fault::Unknown));
+}
+
+#[test]
+fn blocks_of_an_earlier_look_say_so_even_within_one_tick_of_the_clock() {
+    let (mut world, mut dice) = (World::new(GENERATIONS[6]), Dice(3));
+    for _ in 0..40 {
+        world.step(&mut dice);
+    }
+    let memory = ProcessMemory::new(Pid(std::process::id()));
+    let rich = Window::new(&memory, PATIENT, &[]);
+    let mut device = Device::find(&rich, CudaOrdinal(0), world.device()).unwrap().unwrap();
+    let read_at = |sample: Option<AllocatorDevice>| sample.unwrap().free.value().unwrap().read_at;
+    assert_eq!(read_at(device.sample(&rich, NOW, true).unwrap()), None);
+    world.step(&mut dice);
+    // Enough for the counters only.
+    let poor = Window::new(&memory, Limits { bytes: 3000, ..PATIENT }, &[]);
+    assert_eq!(read_at(device.sample(&poor, NOW, true).unwrap()), Some(NOW));
 }

@@ -127,6 +127,24 @@ fn a_process_of_each_generation_is_read_exactly() {
     }
 }
 
+/// Freed blocks that a stream still works on keep their requested bytes, not their allocated ones.
+#[test]
+fn blocks_that_streams_await_are_read_exactly() {
+    for shape in GENERATIONS {
+        let mut host = Host::start(shape.torch, true);
+        let (mut reader, id) = (Reader::default(), host.id());
+        assert!(reader.read(id, at(0), &BLOCKS).value().is_some());
+        host.truth("step 60");
+        let truth = host.truth("pend");
+        assert!(truth.arrays[8][0][0] > truth.arrays[4][0][0]);
+        check(&reader.read(id, at(1), &BLOCKS), &truth, at(1));
+        let quick = reader.read(id, at(2), &QUICK);
+        compare(&quick.value().unwrap().devices[0], &truth, &[Why::NotAsked]);
+        // And by one that meets it in this state.
+        check(&Reader::default().read(id, at(3), &BLOCKS), &truth, at(3));
+    }
+}
+
 #[test]
 fn ten_thousand_blocks_are_read_exactly() {
     let mut host = Host::start("2.13", true);

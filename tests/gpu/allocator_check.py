@@ -5,8 +5,11 @@
 
 Each mode is a process with torch that does something, stops, says what torch.cuda.memory_stats() and
 memory_snapshot() say, and waits. The reader reads it meanwhile from outside: every figure has to be
-equal. In the storm it reads a process that never stops: every reading has to be possible. Prints a
-table, leaves with 1 on any difference, takes less than three minutes.
+equal. In the storm it reads a process that never stops: every reading has to be possible, and where
+blocks and counters are of one moment they have to add up. Prints a table, and for a mode that fails
+the first wrong reading (RAW) and what the reader itself says of it (WHY: its next reading, FRESH: one
+by a reader that knows nothing yet). Leaves with 1 on any difference, takes less than three minutes;
+`--modes streams,storm,many` takes less than one.
 """
 import argparse
 import collections
@@ -42,6 +45,8 @@ def figures(torch):
             "segments": 0,
             "private_pools": 0,
             "expandable_segments": False,
+            # Nothing moves: the blocks are of the moment of the counters.
+            "free.read_at": None,
         }
         sizes, private_free, whole = collections.Counter(), 0, 0
         for seg in snapshot:
@@ -92,6 +97,21 @@ def target(mode):
 
     def new(n, device="cuda:0"):
         return torch.empty(n, dtype=torch.uint8, device=device)
+
+    def churn(seconds):
+        """Allocates and frees without pause, as long as it is told to."""
+        while seconds:
+            end, ops, held = time.monotonic() + seconds, 0, []
+            while time.monotonic() < end:
+                for _ in range(50):
+                    if len(held) > 200 or (held and rng.random() < 0.5):
+                        held.pop(rng.randrange(len(held)))
+                    else:
+                        held.append(new(CHUNK))
+                    ops += 1
+            held.clear()
+            tell({"ops": ops / seconds})
+            seconds = float(hear())
 
     quiet()
     if mode in ("comb", "expandable", "max_split"):
@@ -151,6 +171,7 @@ def target(mode):
         quiet()
         quiet()
         quiet()
+        churn(float(hear_first(tell, hear)))
     elif mode == "two":
         for d in range(torch.cuda.device_count()):
             for i in range(60):
@@ -159,19 +180,7 @@ def target(mode):
                 keep.pop((d, i))
             quiet()
     elif mode == "storm":
-        seconds = float(hear_first(tell, hear))
-        while seconds:
-            end, ops, held = time.monotonic() + seconds, 0, []
-            while time.monotonic() < end:
-                for _ in range(50):
-                    if len(held) > 200 or (held and rng.random() < 0.5):
-                        held.pop(rng.randrange(len(held)))
-                    else:
-                        held.append(new(CHUNK))
-                    ops += 1
-            held.clear()
-            tell({"ops": ops / seconds})
-            seconds = float(hear())
+        churn(float(hear_first(tell, hear)))
         for i in range(50):
             keep[i] = new(rng.randrange(1, 30 << 20))
         quiet()
@@ -232,10 +241,13 @@ def value(device, key):
     return device
 
 
-def compare(truth, sample):
+def compare(truth, reading):
     """(figures compared, differences)"""
+    sample = reading["sample"]
     if "devices" not in sample:
         return 0, ["absent: %s" % sample]
+    if sample["at"] != reading["at"]:
+        return 0, ["nothing moves, and the sample is %d ms old" % (reading["at"]["boot_ms"] - sample["at"]["boot_ms"])]
     by = {d["ordinal"]: d for d in sample["devices"]}
     if sorted(by) != [t["ordinal"] for t in truth]:
         return 0, ["devices %s, torch has %s" % (sorted(by), [t["ordinal"] for t in truth])]
@@ -259,6 +271,7 @@ def possible(sample):
         if d["allocated"] % CHUNK or d["reserved"] % CHUNK:
             bad.append("half an operation: allocated %d reserved %d" % (d["allocated"], d["reserved"]))
         f = d["free"]
+        # `read_at` says that the blocks are of an earlier moment than the counters.
         if "absent" not in f and not f.get("read_at") and f["bytes"] + d["active"] != d["reserved"]:
             bad.append("free %d + active %d != reserved %d" % (f["bytes"], d["active"], d["reserved"]))
     return bad
@@ -269,39 +282,64 @@ def middle(v):
     return v[len(v) // 2] if v else float("nan")
 
 
-def storm(t, reader, quick, row):
-    bad = []
+def explain(args, pid, row, reading, reader):
+    """Keeps the first wrong reading of a mode, and what the reader says of it."""
+    if "raw" not in row:
+        # The rows of sizes are long and follow from the figures that do not fit then.
+        sample = json.loads(json.dumps(reading["sample"]), object_hook=lambda o: {k: v for k, v in o.items() if k not in ("histogram", "sizes")})
+        row["raw"] = json.dumps(sample)[:600]
+        row["why"] = reader.ask("explain")["notes"]
+        fresh = subprocess.run([args.reader, pid, "1", "0", "blocks", "--explain"], stdout=subprocess.PIPE, text=True, timeout=20)
+        row["fresh"] = fresh.stdout[:1500]
+
+
+def storm(t, reader, quick, row, args, pid):
+    bad, ages = [], []
     t.say("5")
-    end, seen, fresh, walked = time.monotonic() + 4.5, 0, 0, 0
+    end, seen, fresh, walked, walks = time.monotonic() + 4.5, 0, 0, 0, 0
     while time.monotonic() < end:
-        r = reader.ask() if seen % 2 else quick.ask()
+        blocks = seen % 2 == 1
+        r = reader.ask() if blocks else quick.ask()
         s = r["sample"]
-        bad += possible(s)
-        row["us"].append(r["us"])
+        wrong = possible(s)
+        if wrong:
+            bad += wrong
+            explain(args, pid, row, r, reader if blocks else quick)
+        row["us" if blocks else "quick"].append(r["us"])
         fresh += "at" in s and s["at"] == r["at"]
-        walked += bool(seen % 2) and any("absent" not in d["free"] and not d["free"].get("read_at") for d in s.get("devices", ()))
+        if blocks:
+            walks += 1
+            for d in s.get("devices", ())[:1]:
+                old = d["free"].get("read_at")
+                walked += "absent" not in d["free"] and not old
+                ages += [r["at"]["boot_ms"] - old["boot_ms"]] if old else [0]
         seen += 1
     t.hear()
-    with_reads, without = [], []
-    for _ in range(4):
-        without.append(t.ask("2")["ops"])
-        t.say("2")
-        end = time.monotonic() + 1.9
-        while time.monotonic() < end:
-            reader.ask()
-            time.sleep(0.95)
-        with_reads.append(t.hear()["ops"])
-    a, b = sum(without) / 4, sum(with_reads) / 4
-    row["note"] = "%d readings (%d fresh, %d of %d walks exact); %.0f operations/s alone (%.0f..%.0f), %.0f read every second (%+.2f %%)" % (
-        seen, fresh, walked, seen // 2, a, min(without), max(without), b, 100 * (b - a) / a)
+    row["note"] = "%d readings (%d fresh); %d of %d block readings of this moment, age of the blocks at the most %s ms; %s" % (
+        seen, fresh, walked, walks, max(ages, default="?"), cost(t, reader, 4))
     return bad
+
+
+def cost(t, reader, pairs):
+    """What it costs the process that its blocks are read every second: it is read and let alone in turn."""
+    with_reads, without = [], []
+    for _ in range(pairs):
+        without.append(t.ask("1.5")["ops"])
+        t.say("1.5")
+        for pause in (0.2, 1.0):
+            time.sleep(pause)
+            reader.ask()
+        with_reads.append(t.hear()["ops"])
+    a, b = sum(without) / pairs, sum(with_reads) / pairs
+    return "%.0f operations/s alone (%.0f..%.0f), %.0f read twice in 1.5 s (%+.2f %%)" % (
+        a, min(without), max(without), b, 100 * (b - a) / a)
 
 
 def run(mode, args):
     env = {k: v for k, v in os.environ.items() if k not in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")}
     if mode in CONF:
         env["PYTORCH_CUDA_ALLOC_CONF"] = CONF[mode]
-    row = {"checks": 0, "figures": 0, "us": [], "locate": None, "note": "", "bad": []}
+    row = {"checks": 0, "figures": 0, "us": [], "quick": [], "locate": None, "note": "", "bad": []}
     t = Lines([sys.executable, os.path.abspath(__file__), "--target", mode], env)
     reader = quick = None
     try:
@@ -321,7 +359,10 @@ def run(mode, args):
         first = True
         while "done" not in a:
             if "storm" in a:
-                row["bad"] += storm(t, reader, quick, row)
+                if mode == "storm":
+                    row["bad"] += storm(t, reader, quick, row, args, pid)
+                else:
+                    row["note"] = cost(t, reader, 2)
                 a = t.ask("0")
                 continue
             r = reader.ask()
@@ -334,12 +375,17 @@ def run(mode, args):
                 ok = s.get("backend") == "cuda_malloc_async" and s["devices"] == []
                 n, bad = 1, [] if ok else [str(s)]
             else:
-                n, bad = compare(a["figures"], r["sample"])
+                n, bad = compare(a["figures"], r)
+                if bad:
+                    explain(args, pid, row, r, reader)
                 q = quick.ask()
-                bad += compare([{k: v for k, v in f.items() if k in (
+                wrong = compare([{k: v for k, v in f.items() if k in (
                     "ordinal", "allocated", "reserved", "active", "inactive_split", "requested", "retries", "ooms")}
-                    for f in a["figures"]], q["sample"])[1]
-                row.setdefault("quick", []).append(q["us"])
+                    for f in a["figures"]], q)[1]
+                if wrong:
+                    explain(args, pid, row, q, quick)
+                bad += ["quick: " + line for line in wrong]
+                row["quick"].append(q["us"])
             row["checks"] += 1
             row["figures"] += n
             row["bad"] += bad
@@ -371,6 +417,11 @@ def main():
             middle(row["us"]), middle(row.get("quick", [])), time.monotonic() - start, row["note"]), flush=True)
         for line in row["bad"][:8]:
             print("    WRONG", line)
+        if "raw" in row:
+            print("    RAW  ", row["raw"])
+            for note, times in row["why"][:12]:
+                print("    WHY  ", "%d x %s" % (times, note[:300]))
+            print("    FRESH", row["fresh"].strip())
         failed += len(row["bad"])
     print("%d wrong" % failed)
     return 1 if failed else 0

@@ -42,6 +42,13 @@ impl Object {
 pub struct Nodes(Vec<Object>);
 
 impl Nodes {
+    /// Another node for later, somewhere among those that wait.
+    pub fn prepare(&mut self, place: impl FnOnce(u64) -> u64) {
+        self.0.push(Object::new(40));
+        let (last, other) = (self.0.len() - 1, place(self.0.len() as u64) as usize);
+        self.0.swap(last, other);
+    }
+
     /// Writes a set of these values with its header at `offset` of `object`.
     pub fn write(&mut self, object: Object, offset: usize, values: &[u64]) {
         while self.0.len() < values.len() {

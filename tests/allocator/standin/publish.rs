@@ -23,7 +23,8 @@ impl World {
                 add(5, block.size);
                 add(6, active * block.size);
                 add(7, split * block.size);
-                add(8, is(State::Used) * block.requested);
+                // Not given back before the streams are done, unlike the allocated bytes.
+                add(8, active * block.requested);
             }
         }
         for (array, now) in self.arrays.iter_mut().zip(now) {

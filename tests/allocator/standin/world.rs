@@ -210,23 +210,34 @@ impl World {
         self.publish();
     }
 
+    /// Frees all blocks while streams still work on them.
+    pub fn pend(&mut self, dice: &mut Dice) {
+        while self.pick(dice, State::Used).is_some() {
+            self.change(dice, State::Used, State::Pending);
+        }
+        self.publish();
+    }
+
     /// At least this many blocks at once, every second one free.
     pub fn fill(&mut self, blocks: usize, dice: &mut Dice) {
         while self.segments.iter().map(|segment| segment.blocks.len()).sum::<usize>() < blocks {
             let pool = dice.roll(2) as usize;
-            let mut object = |world: &mut Self| {
+            let mut blocks = Vec::new();
+            for n in 0..20 {
                 // As in a heap that other things live in too.
-                Object::new(64 * (1 + dice.roll(8)) as usize);
-                world.object()
-            };
-            let blocks = (0..20)
-                .map(|n| Block {
-                    object: object(self),
+                Object::new(64 * (1 + dice.roll(14)) as usize);
+                let used = n % 2 == 0;
+                if !used {
+                    // Neighbours in the tree are not neighbours in the heap.
+                    self.pools[pool].nodes[0].prepare(|sides| dice.roll(sides));
+                }
+                blocks.push(Block {
+                    object: self.object(),
                     size: (64 << 10) + 512 * n,
-                    requested: if n % 2 == 0 { 100 } else { 0 },
-                    state: if n % 2 == 0 { State::Used } else { State::Free },
-                })
-                .collect();
+                    requested: if used { 100 } else { 0 },
+                    state: if used { State::Used } else { State::Free },
+                });
+            }
             self.segments.push(Segment { pool, expandable: false, blocks });
         }
         self.publish();
