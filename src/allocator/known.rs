@@ -52,12 +52,12 @@ impl<'a> Ahead<'a> {
         let (mut missing, mut holes) = (Vec::new(), Vec::new());
         for (hole, &address) in out.chunks_exact_mut(len).zip(addresses) {
             let index = self.at.binary_search(&address).ok();
-            match index.and_then(|n| self.bytes.get(n * WIDTH..n * WIDTH + len)) {
-                Some(known) => hole.copy_from_slice(known),
-                None => {
-                    missing.push(address);
-                    holes.push(hole);
-                }
+            let known = index.and_then(|n| self.bytes.get(n * WIDTH..n * WIDTH + len));
+            if let Some(known) = known {
+                hole.copy_from_slice(known);
+            } else {
+                missing.push(address);
+                holes.push(hole);
             }
         }
         let read = self.window.scattered(&missing, len)?;
