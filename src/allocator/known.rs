@@ -48,17 +48,21 @@ impl<'a> Ahead<'a> {
         if len > WIDTH || self.at.is_empty() {
             return self.window.scattered(addresses, len);
         }
-        let known = |address: u64| {
-            let index = self.at.binary_search(&address).ok()?;
-            self.bytes.get(index * WIDTH..index * WIDTH + len)
-        };
-        let missing: Vec<u64> =
-            addresses.iter().copied().filter(|&address| known(address).is_none()).collect();
+        let mut out = vec![0; addresses.len() * len];
+        let (mut missing, mut holes) = (Vec::new(), Vec::new());
+        for (hole, &address) in out.chunks_exact_mut(len).zip(addresses) {
+            let index = self.at.binary_search(&address).ok();
+            let known = index.and_then(|n| self.bytes.get(n * WIDTH..n * WIDTH + len));
+            if let Some(known) = known {
+                hole.copy_from_slice(known);
+            } else {
+                missing.push(address);
+                holes.push(hole);
+            }
+        }
         let read = self.window.scattered(&missing, len)?;
-        let mut read = read.chunks_exact(len);
-        let mut out = Vec::with_capacity(addresses.len() * len);
-        for &address in addresses {
-            out.extend_from_slice(known(address).or_else(|| read.next()).ok_or(Fault::Changed)?);
+        for (hole, read) in holes.into_iter().zip(read.chunks_exact(len)) {
+            hole.copy_from_slice(read);
         }
         Ok(out)
     }

@@ -114,7 +114,8 @@ mod tests {
             let time = std::time::Duration::from_mins(1);
             let limits = Limits { bytes: granted, time, ..Limits::default() };
             let window = Window::new(&memory, limits, &[]);
-            let wanted: Vec<u64> = (0..200_000).step_by(step).rev().collect();
+            let wanted: Vec<u64> =
+                (0..200_000 / step as u64).rev().map(|n| n * step as u64).collect();
             let addresses: Vec<u64> = wanted.iter().map(|n| base + n * 8).collect();
             let bytes = window.scattered(&addresses, 8).unwrap();
             let got = (0..wanted.len()).map(|n| View(&bytes).word(n * 8).unwrap());
