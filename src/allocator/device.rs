@@ -24,7 +24,7 @@ const STRICT_READS: u32 = 64;
 /// Walks until the last picture is kept.
 const WALKS: u32 = 200;
 /// How long a busy allocator is watched for a moment of rest.
-const WATCHED: Duration = Duration::from_millis(20);
+const WATCHED: Duration = Duration::from_millis(5);
 
 /// The allocator of one device.
 #[derive(Debug, Clone)]

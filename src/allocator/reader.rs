@@ -29,7 +29,7 @@ const TICK_MS: u64 = 10;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ask {
     /// Whether the blocks are walked too; without them there are counters only. 10,000 blocks cost
-    /// this side some milliseconds, a process that never rests some 20 more, and the process itself
+    /// this side some milliseconds, a process that never rests some 5 more, and the process itself
     /// next to nothing: its memory is copied in chunks, it is never stopped, and no lock of its own
     /// is taken.
     pub blocks: bool,

@@ -4,7 +4,7 @@ use ratatui::style::Style;
 
 use super::theme::{Glyphs, Theme};
 use crate::analyze::{Freshness, GpuView, Ledger, View};
-use crate::sample::{GpuSample, Reading, Throttle};
+use crate::sample::{GpuSample, Reading, Throttle, Why};
 use crate::units::{Bytes, BytesPerSecond};
 
 /// `util  96%`.
@@ -54,6 +54,8 @@ pub fn bus(sample: &GpuSample) -> String {
             let rate = |BytesPerSecond(n)| format!("{}/s", Bytes(n));
             format!("PCIe in {:>10}  out {:>10}", rate(pcie.rx), rate(pcie.tx))
         }
+        // A recording was made without it; live it is asked for as soon as there is room for it.
+        Reading::Absent(Why::NotAsked) => String::new(),
         Reading::Absent(why) => format!("PCIe {}", why.words()),
     }
 }

@@ -5,7 +5,6 @@ use crate::ui::action::Action;
 use crate::ui::app::{Drawn, Hit, Page, PromptKind};
 use crate::ui::ledger::count;
 use crate::ui::paint::Canvas;
-use crate::units::Bytes;
 
 /// Draws it.
 pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
@@ -74,12 +73,7 @@ fn zombies(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) -> u16
         let key = scene.app.settings.keys.label(Action::Kill, canvas.look.glyphs.ascii);
         return canvas.put(1, 0, &format!("{marked} marked: press {key}"), theme.accent);
     }
-    let gone = scene.context.view.holders.iter().filter(|holder| holder.verdict.zombie);
-    let (mut n, mut bytes) = (0, Bytes::ZERO);
-    for holder in gone {
-        n += 1;
-        bytes += holder.bytes.get().unwrap_or_default();
-    }
+    let (n, bytes) = scene.context.view.zombies();
     if n == 0 {
         return 0;
     }
