@@ -89,7 +89,9 @@ impl<'a> Walk<'a> {
     }
 
     fn free(&mut self, blocks: &[Block]) {
-        blocks.iter().for_each(|block| self.memory.free(*block));
+        for block in blocks {
+            self.memory.free(*block);
+        }
     }
 
     fn load(&mut self, weights: &Weights) {
@@ -113,7 +115,7 @@ impl<'a> Walk<'a> {
         let embd = self.shape.embd;
         let past = self.s.context.saturating_sub(self.s.prefill);
         let walked = self.shape.layers.iter().take(MOST_LAYERS);
-        let mut caches: Vec<Vec<Block>> = walked.clone().map(|l| self.cache(l, past)).collect();
+        let caches: Vec<Vec<Block>> = walked.clone().map(|l| self.cache(l, past)).collect();
         let _ids = self.map(1, INDEX);
         let embeds = self.half(embd);
         let _positions = self.map(1, INDEX);
@@ -123,8 +125,8 @@ impl<'a> Walk<'a> {
             self.memory.take(product(&[pairs, HALF]));
         }
         let mut hidden = embeds;
-        for (layer, old) in walked.zip(&mut caches) {
-            let out = self.layer(layer, std::mem::take(old), pairs);
+        for (layer, old) in walked.zip(&caches) {
+            let out = self.layer(layer, old, pairs);
             if hidden != embeds {
                 self.memory.free(hidden);
             }
@@ -201,7 +203,7 @@ impl<'a> Walk<'a> {
     }
 
     /// `LlamaDecoderLayer.forward`; gives the residual stream after it.
-    fn layer(&mut self, layer: &Layer, old: Vec<Block>, pairs: u64) -> Block {
+    fn layer(&mut self, layer: &Layer, old: &[Block], pairs: u64) -> Block {
         let embd = self.shape.embd;
         let normed = self.norm(embd);
         let (attended, scores) = self.attention(layer, old, pairs);
@@ -219,7 +221,7 @@ impl<'a> Walk<'a> {
     }
 
     /// `LlamaAttention.forward`; gives its result, and the scores where it keeps them.
-    fn attention(&mut self, layer: &Layer, old: Vec<Block>, pairs: u64) -> (Block, Vec<Block>) {
+    fn attention(&mut self, layer: &Layer, old: &[Block], pairs: u64) -> (Block, Vec<Block>) {
         let queries = self.shape.queries();
         // Compressed caches are expanded to all heads; recurrent layers mix maps as wide.
         let wide = self.shape.mla.is_some() || layer.k == 0;
@@ -239,7 +241,7 @@ impl<'a> Walk<'a> {
         // `DynamicLayer.update` joins what is cached and what is new in new tensors: for a moment
         // the layer's cache is there twice.
         self.cache(layer, self.s.context);
-        self.free(&old);
+        self.free(old);
         self.free(&[key, values]);
         let scores = if self.s.eager { vec![self.scores(pairs)] } else { Vec::new() };
         let mixed = self.half(product(&[self.shape.heads, self.shape.head_v]));
@@ -250,7 +252,7 @@ impl<'a> Walk<'a> {
         }
         let out = self.half(self.shape.embd);
         self.free(&[mixed, query]);
-        gate.iter().for_each(|gate| self.memory.free(*gate));
+        self.free(gate.as_slice());
         (out, scores)
     }
 
@@ -332,7 +334,9 @@ fn divided(part: &Part, shares: &[u64]) -> Vec<u64> {
     }
     // All of one type, or matrices in another than the norms, which are 16-bit then.
     let vectors = match part.bytes.checked_div(part.elements()) {
-        Some(each) if part.bytes % part.elements() == 0 => part.vector.saturating_mul(each),
+        Some(each) if part.bytes.is_multiple_of(part.elements()) => {
+            part.vector.saturating_mul(each)
+        }
         _ => part.vector.saturating_mul(HALF).min(part.bytes),
     };
     let matrices = u128::from(part.bytes - vectors.min(part.bytes));

@@ -40,7 +40,8 @@ pub struct Segments {
     by_size: BTreeSet<(bool, u64, u32, u64)>,
     /// The same by place, to join neighbours.
     by_place: BTreeMap<(u32, u64), u64>,
-    segments: u32,
+    /// Number of segments.
+    count: u32,
     allocated: u64,
     reserved: u64,
     peak_allocated: u64,
@@ -112,9 +113,9 @@ impl Segments {
             n if n < OWN_SEGMENT => SHARED_SEGMENT,
             n => n.next_multiple_of(SEGMENT_UNIT),
         };
-        self.segments = self.segments.saturating_add(1);
+        self.count = self.count.saturating_add(1);
         self.reserved = self.reserved.saturating_add(size);
-        Block { segment: self.segments, offset: 0, bytes: size, small }
+        Block { segment: self.count, offset: 0, bytes: size, small }
     }
 
     fn insert(&mut self, small: bool, bytes: u64, segment: u32, offset: u64) {
