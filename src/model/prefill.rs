@@ -25,7 +25,7 @@ const SINGLE: u64 = 4;
 /// Bytes of a token's number, and of its position.
 const INDEX: u64 = 8;
 /// Layers that are walked one by one; no model has more.
-const MOST_LAYERS: usize = 512;
+const MOST_LAYERS: usize = 256;
 
 /// What the walk found, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
