@@ -3,10 +3,11 @@
 use serde::Serialize;
 
 use super::kv::{CacheSettings, total};
+use super::prefill;
 use super::shape::Shape;
 use super::weights::Weights;
 
-const MIB: u64 = 1 << 20;
+const KIB: u64 = 1 << 10;
 
 /// How transformers runs a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -51,18 +52,22 @@ pub struct TorchNeed {
     pub cache: u64,
     /// The widest moment of a layer.
     pub activations: u64,
-    /// Logits.
+    /// The moment of the logits, which comes after the layers.
     pub logits: u64,
     /// cuBLAS's workspace, which the allocator hands out.
     pub workspace: u64,
-    /// What the allocator reserves beyond that: segments come in 2 and 20 MiB.
+    /// What the blocks of weights are larger than the weights. `memory_allocated` counts it.
+    pub rounding: u64,
+    /// What the allocator reserves beyond all that: rests of segments and freed blocks of other
+    /// sizes.
     pub slack: u64,
 }
 
 impl TorchNeed {
-    /// Peak of `memory_allocated`. Logits come after the layers.
+    /// Peak of `memory_allocated`.
     pub fn allocated(&self) -> u64 {
-        let fixed = self.weights.saturating_add(self.cache).saturating_add(self.workspace);
+        let parts = [self.weights, self.rounding, self.cache, self.workspace];
+        let fixed = parts.iter().fold(0_u64, |sum, n| sum.saturating_add(*n));
         fixed.saturating_add(self.activations.max(self.logits))
     }
 
@@ -87,35 +92,29 @@ pub fn cache_bytes(shape: &Shape, context: u64, batch: u64, bytes: u64) -> u64 {
     all.saturating_mul(batch.max(1))
 }
 
+/// cuBLAS's workspace of one handle and stream: eight pieces of 4 MiB from Hopper on, else two and
+/// eight of 16 KiB (`:4096:2:16:8`). A thread of its own has a handle of its own: once a backward
+/// pass has run, there is a second one.
+const WORKSPACE: (u64, u64) = (8 * 4096 * KIB, 2 * 4096 * KIB + 8 * 16 * KIB);
+
 /// What transformers allocates.
 pub fn need(shape: &Shape, weights: &Weights, s: &TorchSettings) -> TorchNeed {
-    let tokens = s.prefill.saturating_mul(s.batch.max(1));
-    let ff = shape.ff_live().saturating_add(shape.experts.map_or(0, |e| e.shared_ff));
-    // 16-bit: the residual, its norm, gate, up and their product.
-    let forward = ff.saturating_mul(3).saturating_add(shape.embd.saturating_mul(2));
-    // The norm works in 32-bit: its input, a copy, a square.
-    let norm = shape.embd.saturating_mul(5);
-    let per_token = forward.max(norm).saturating_mul(2);
-    let scores = if s.eager {
-        // Scores and their 32-bit softmax.
-        let pairs = s.prefill.saturating_mul(s.prefill).saturating_mul(s.batch.max(1));
-        pairs.saturating_mul(shape.heads).saturating_mul(6)
-    } else {
-        0
+    let workspace = if s.hopper { WORKSPACE.0 } else { WORKSPACE.1 };
+    let walked = prefill::walk(shape, weights, s, workspace);
+    let cache = cache_bytes(shape, s.context, s.batch, s.cache_bytes);
+    let fixed = walked.weights.saturating_add(cache).saturating_add(workspace);
+    let bytes = weights.file_bytes();
+    let mut need = TorchNeed {
+        weights: bytes,
+        cache,
+        activations: walked.layers.saturating_sub(fixed),
+        logits: walked.output.saturating_sub(fixed),
+        workspace,
+        rounding: walked.weights.saturating_sub(bytes),
+        slack: 0,
     };
-    let positions = if s.all_logits { tokens } else { s.batch.max(1) };
-    let residual = tokens.saturating_mul(shape.embd).saturating_mul(2);
-    let logits = positions.saturating_mul(shape.vocab).saturating_mul(2);
-    let activations = tokens.saturating_mul(per_token).saturating_add(scores);
-    let in_flight = activations.max(logits);
-    TorchNeed {
-        weights: weights.file_bytes(),
-        cache: cache_bytes(shape, s.context, s.batch, s.cache_bytes),
-        activations,
-        logits: logits.saturating_add(residual),
-        workspace: if s.hopper { 32 * MIB } else { 8 * MIB },
-        slack: (in_flight / 8).max(20 * MIB),
-    }
+    need.slack = walked.reserved.saturating_sub(need.allocated());
+    need
 }
 
 /// How vLLM is started.
