@@ -77,7 +77,7 @@ pub enum ColorWhen {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Report who holds the memory, what is garbage and what to type; for scripts and SSH.
-    Triage,
+    Triage(TriageArgs),
     /// End holders safely, and say how much memory came back.
     Kill(KillArgs),
     /// Read an out-of-memory error or a log, say what happened and what to do.
@@ -98,6 +98,14 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Show every setting, its value and where that comes from.
     Config(ConfigArgs),
+}
+
+/// `vramlens triage`.
+#[derive(Debug, Args)]
+pub struct TriageArgs {
+    /// Say whether this much would fit, and after which of the fixes: 12GiB.
+    #[arg(long, value_name = "SIZE")]
+    pub need: Option<String>,
 }
 
 /// `vramlens kill`.
@@ -132,6 +140,9 @@ pub struct ExplainArgs {
     /// Do not ask the driver of this machine who holds the rest.
     #[arg(long)]
     pub alone: bool,
+    /// Complete the answer from this recording, which covers the time of the error.
+    #[arg(long, value_name = "RECORDING")]
+    pub recording: Option<PathBuf>,
 }
 
 /// `vramlens fixes`.

@@ -10,7 +10,7 @@ use crate::cli::config::{Resolved, resolve};
 use crate::cli::settings::{SETTINGS, Settings, duration_ms, example};
 use crate::cli::tools;
 use crate::cmd::look::{self, Form};
-use crate::cmd::{Exit, doctor, kill, record, run as command, serve, top};
+use crate::cmd::{Exit, doctor, kill, past, record, run as command, serve, top};
 use crate::runtime::clock;
 use crate::runtime::live::From;
 use crate::runtime::options::Options;
@@ -35,9 +35,17 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
     let colours = is_coloured(settings, env) && std::io::stdout().is_terminal();
     match &cli.command {
         None => view(cli, settings, options, form, env),
-        Some(Command::Triage) => look::triage(&options, form),
+        Some(Command::Triage(args)) => {
+            let need = args.need.as_deref().map(str::parse).transpose()?;
+            look::triage(&options, form, need)
+        }
         Some(Command::Run(args)) => command::run(&watched(args), &options, form),
         Some(Command::Record(args)) => record::run(&recording(args)?, &options),
+        Some(Command::Replay(args))
+            if args.once || form.json || !top::can_show(env("TERM").as_deref()) =>
+        {
+            past::once(&args.file, &options, form)
+        }
         Some(Command::Replay(args)) => {
             let from = From::File(args.file.clone(), args.speed);
             show_view(settings, options, form, env, from)

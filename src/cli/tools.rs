@@ -6,10 +6,12 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 
+use crate::analyze::workload::calibrate;
+use crate::analyze::{Holder, View};
 use crate::cli::args::{ExplainArgs, FitArgs, FixesArgs};
 use crate::cmd::fit::{FitGpu, FitOptions, parse_context};
 use crate::cmd::look::{self, Form};
-use crate::cmd::{Exit, explain, fit, fixes};
+use crate::cmd::{Exit, explain, fit, fixes, past};
 use crate::runtime::options::Options;
 use crate::units::Bytes;
 
@@ -62,7 +64,9 @@ pub fn explain(args: &ExplainArgs, options: &Options, form: Form) -> anyhow::Res
         }
     };
     let mut answer = explain::read(input)?;
-    if answer.is_gpu_oom && !args.alone {
+    if let Some(recording) = &args.recording {
+        answer.join(&past::last_view(recording, options)?);
+    } else if answer.is_gpu_oom && !args.alone {
         // Without a driver the message stands alone; that is no failure.
         if let Ok((_, view)) = look::look(options, APART_MS) {
             answer.join(&view);
@@ -130,21 +134,21 @@ fn cache_types(text: Option<&str>) -> anyhow::Result<CacheTypes> {
     Ok((Some(parse(keys)?), Some(parse(values)?)))
 }
 
-/// The GPUs of this machine as they are now; none where there is no driver.
+/// The GPUs of this machine as they are now; none where there is no driver. What CUDA takes is that
+/// of a llama.cpp process which runs here, where there is one whose model could be read.
 fn gpus(options: &Options) -> Vec<FitGpu> {
     let Ok((_, view)) = look::look(options, APART_MS) else { return Vec::new() };
-    let of = |gpu: &crate::analyze::GpuView| {
-        let ledger = gpu.ledger.get()?;
-        let name = gpu.sample.name.value().cloned();
-        Some(FitGpu {
-            index: Some(gpu.sample.index.0),
-            name: name.unwrap_or_else(|| "GPU".to_owned()),
-            total: ledger.total,
-            reserved: ledger.reserved,
-            free: crate::sample::Reading::Value(ledger.free),
-            zombies: gpu.counts.zombie_bytes,
-            overhead: None,
-        })
-    };
-    view.gpus.iter().filter_map(of).collect()
+    let mut gpus = FitGpu::from_view(&view);
+    for gpu in &mut gpus {
+        let here = view.holders.iter().filter(|holder| Some(holder.index.0) == gpu.index);
+        gpu.overhead = here.filter_map(|holder| overhead(&view, holder)).max();
+    }
+    gpus
+}
+
+fn overhead(view: &View, holder: &Holder) -> Option<Bytes> {
+    let workload = holder.workload.as_ref()?;
+    let facts = view.models.get(holder.model_path()?)?.value()?;
+    let measured = calibrate(workload, &facts.shape, &facts.weights, holder.bytes.get()?)?;
+    Some(Bytes(measured.bytes))
 }

@@ -20,8 +20,10 @@ use crate::runtime::inspector::Inspector;
 use crate::runtime::models::Models;
 use crate::runtime::options::{Options, blank, driver, probe};
 use crate::runtime::sampler::{Sampled, Sampler};
+use crate::sample::text::clean;
 use crate::sample::{Tick, redact};
 use crate::source::{Progress, Wants};
+use crate::units::Bytes;
 
 /// A driver that has said nothing for this long is said to hang.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -80,19 +82,30 @@ pub fn once(options: &Options, form: Form) -> anyhow::Result<Exit> {
 ///
 /// # Errors
 /// Where there are no threads, or the output fails.
-pub fn triage(options: &Options, form: Form) -> anyhow::Result<Exit> {
+pub fn triage(options: &Options, form: Form, need: Option<Bytes>) -> anyhow::Result<Exit> {
     let (gathered, view) = look(options, TRIAGE_APART_MS)?;
     if let (Some(error), None) = (&gathered.failure, view.gpus.first()) {
         return no_driver(error, options, form.json);
     }
     let findings = rules::run(&view);
+    let would_fit = need.map(|need| rules::would_it_fit(&view, need, &findings));
     let out = if form.json {
-        serde_json::to_string_pretty(&triage::Triage::new(&view, &findings, redact))? + "\n"
+        let mut report = serde_json::to_value(triage::Triage::new(&view, &findings, redact))?;
+        if let (Some(answer), Some(report)) = (&would_fit, report.as_object_mut()) {
+            report.insert("would_it_fit".to_owned(), clean(answer).into());
+        }
+        format!("{report:#}\n")
     } else {
-        triage::text(&view, &findings, &form.style())
+        let answer = would_fit.map(|answer| format!("\n{}\n", lines(&answer))).unwrap_or_default();
+        triage::text(&view, &findings, &form.style()) + &answer
     };
     print(&out)?;
     Ok(exit(&gathered, &findings))
+}
+
+/// Text of several lines, each made fit for a terminal.
+fn lines(text: &str) -> String {
+    text.lines().map(clean).collect::<Vec<_>>().join("\n")
 }
 
 fn exit(gathered: &Gathered, findings: &[Finding]) -> Exit {

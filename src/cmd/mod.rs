@@ -6,6 +6,7 @@ pub mod fit;
 pub mod fixes;
 pub mod kill;
 pub mod look;
+pub mod past;
 pub mod record;
 pub mod run;
 pub mod serve;

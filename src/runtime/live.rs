@@ -39,7 +39,7 @@ impl From {
     pub fn title(&self) -> Option<String> {
         match self {
             Self::Driver => None,
-            Self::Demo => Some("recording of an NVIDIA H200, built in".to_owned()),
+            Self::Demo => Some("an NVIDIA H200, built in".to_owned()),
             Self::File(path, _) => Some(path.display().to_string()),
         }
     }

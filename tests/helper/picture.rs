@@ -1,7 +1,7 @@
 //! Draws a moment of a recording as an SVG: how the README's picture is made.
 //!
 //! `cargo run --example picture -- assets/demo.vrt 150 100x30 assets/screen.svg`
-#![allow(clippy::unwrap_used, reason = "a tool for whoever builds it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a tool for whoever builds it")]
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -1,0 +1,56 @@
+//! A recording, read to its end: one frame as text or JSON, or what completes an explanation.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+use anyhow::Context;
+
+use crate::analyze::View;
+use crate::cmd::Exit;
+use crate::cmd::look::Form;
+use crate::cmd::top::print;
+use crate::history::History;
+use crate::record::Reader;
+use crate::report::json::Snapshot;
+use crate::report::text;
+use crate::runtime::options::{Options, blank};
+use crate::sample::redact;
+
+/// The view of a recording's last moment; `-` reads standard input.
+///
+/// # Errors
+/// Where it cannot be read, or holds nothing.
+pub fn last_view(path: &Path, options: &Options) -> anyhow::Result<View> {
+    let input: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(io::stdin())
+    } else {
+        Box::new(File::open(path).with_context(|| format!("cannot open {}", path.display()))?)
+    };
+    let mut history = History::new();
+    let named = || format!("{} is no recording", path.display());
+    for tick in Reader::new(BufReader::new(input)).with_context(named)? {
+        history.push(&tick.with_context(named)?);
+    }
+    let now = history.latest().with_context(|| format!("{} holds nothing", path.display()))?;
+    let mut moment = blank(now, options.interval_ms);
+    moment.replay = true;
+    moment.idle_after_ms = options.idle_after_ms;
+    moment.request = options.request;
+    Ok(View::build(&history, &moment))
+}
+
+/// Prints a recording's last moment.
+///
+/// # Errors
+/// Where it cannot be read, or the output fails.
+pub fn once(path: &Path, options: &Options, form: Form) -> anyhow::Result<Exit> {
+    let view = last_view(path, options)?;
+    let out = if form.json {
+        serde_json::to_string_pretty(&Snapshot::new(&view, redact))? + "\n"
+    } else {
+        text::frame(&view, &form.style())
+    };
+    print(&out)?;
+    Ok(Exit::Fine)
+}
