@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::analyze::KillPlan;
 use crate::runtime::alerts::Notifier;
+use crate::runtime::happened::Happened;
 use crate::runtime::input::{self, Input};
 use crate::runtime::kill;
 use crate::runtime::live::{Answer, From, Live};
@@ -35,19 +36,6 @@ pub enum End {
     Terminated,
     /// The terminal is gone: nobody is there to be told anything.
     HungUp,
-}
-
-/// Everything that can happen.
-enum Happened {
-    Signal(Signal),
-    Input(Option<Input>),
-    Sampled(Option<Sampled>),
-    Facts(Option<Tick>),
-    Drained(Option<Drained>),
-    Kill(Option<KillEvent>),
-    Answer(Option<Answer>),
-    Model,
-    Clock,
 }
 
 /// Runs the view until the user leaves.

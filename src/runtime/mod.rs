@@ -6,6 +6,7 @@ pub mod child;
 pub mod clock;
 pub mod explain;
 pub mod gather;
+mod happened;
 pub mod input;
 pub mod inspector;
 pub mod kill;

@@ -1,0 +1,21 @@
+//! What the loop waits for.
+
+use crate::runtime::input::Input;
+use crate::runtime::live::Answer;
+use crate::runtime::sampler::Sampled;
+use crate::runtime::screen::Drained;
+use crate::runtime::signals::Signal;
+use crate::sample::{KillEvent, Tick};
+
+/// Everything that can happen.
+pub(super) enum Happened {
+    Signal(Signal),
+    Input(Option<Input>),
+    Sampled(Option<Sampled>),
+    Facts(Option<Tick>),
+    Drained(Option<Drained>),
+    Kill(Option<KillEvent>),
+    Answer(Option<Answer>),
+    Model,
+    Clock,
+}
