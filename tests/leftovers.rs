@@ -115,13 +115,26 @@ fn lives(pid: u32) -> bool {
     stat.is_ok_and(|text| !text.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" Z")))
 }
 
+/// Ends a process with the test, so that a failed one leaves nobody behind.
+struct Ended(u32);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let pid = i32::try_from(self.0).unwrap();
+        let _ = nix::sys::signal::kill(
+            nix::unistd::Pid::from_raw(pid),
+            nix::sys::signal::Signal::SIGKILL,
+        );
+    }
+}
+
 /// A parent that the driver lists although it is dead, and the child that keeps its memory.
-fn ghost_and_survivor(devices: &Devices) -> (Holder, u32, u32) {
+fn ghost_and_survivor(devices: &Devices) -> (Ended, u32, u32) {
     let mut parent = Holder::start(devices, &["setsid", "fork"]);
     let dead = parent.pid_after("parent ");
     let survivor = parent.pid_after("ready ");
     parent.die();
-    (parent, dead, survivor)
+    (Ended(survivor), dead, survivor)
 }
 
 fn scenario(dead: u32, survivor: u32) -> String {
@@ -177,6 +190,34 @@ fn a_dead_pid_stands_for_those_who_keep_its_memory() {
     assert!(text.contains(&format!("KILL sent {survivor}")), "{text}");
     assert!(text.contains("freed 5.0 of 5.0 GiB"), "{text}");
     assert!(!lives(survivor));
+}
+
+#[test]
+fn an_explanation_says_who_of_the_message_is_a_leftover_here() {
+    let devices = Devices::new();
+    let (_parent, dead, survivor) = ghost_and_survivor(&devices);
+    let fake = Fake::new(&scenario(dead, survivor));
+    let log = devices.path("train.log");
+    let message = format!(
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 138.00 GiB. GPU 0 has a total \
+         capacity of 140.00 GiB of which 133.00 GiB is free. Process {dead} has 5.00 GiB memory in \
+         use. Including non-PyTorch memory, this process has 0.50 GiB memory in use. Of the \
+         allocated memory 0 bytes is allocated by PyTorch, and 0 bytes is reserved by PyTorch but \
+         unallocated.\n"
+    );
+    std::fs::write(&log, message).unwrap();
+    let output = vramlens(&fake, &devices, &["explain", "--json", log.to_str().unwrap()]);
+    let answer = json(&output);
+    assert_eq!(output.status.code(), Some(1), "{answer:#}");
+    assert_eq!(answer["other_processes"][0]["pid"], dead);
+    assert_eq!(answer["live"]["gpu"], 0, "{answer:#}");
+    assert_eq!(answer["live"]["reclaimable_bytes"], 5 * GIB, "{answer:#}");
+    let holders = answer["live"]["holders"].as_array().unwrap();
+    let row = |pid: u32| holders.iter().find(|row| row["pid"] == pid).unwrap();
+    assert_eq!(row(dead)["named"], true);
+    assert_eq!(row(survivor)["leftover"], true);
+    let alone = vramlens(&fake, &devices, &["explain", "--json", "--alone", log.to_str().unwrap()]);
+    assert!(json(&alone)["live"].is_null());
 }
 
 #[test]

@@ -73,9 +73,10 @@ impl Explanation {
             })
             .collect();
         holders.sort_by_key(|holder| std::cmp::Reverse(holder.bytes));
-        let reclaimable_bytes =
-            holders.iter().filter(|holder| holder.leftover).filter_map(|holder| holder.bytes).sum();
         holders.truncate(HOLDERS_MAX);
+        // With what a dead process's survivors keep, which stands under the dead one.
+        let here = view.gpus.iter().filter(|gpu| gpu.sample.index == index);
+        let reclaimable_bytes = here.map(|gpu| gpu.counts.zombie_bytes.0).sum();
         let ledger = view
             .gpus
             .iter()
