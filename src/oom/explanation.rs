@@ -142,6 +142,13 @@ pub struct Explanation {
     pub stretches_only_counted: u64,
 }
 
+/// Whether a bracket of figures is never closed: the text ends inside a number that can still be
+/// read as a smaller one (CuPy's thousands separators).
+fn breaks_off(quote: &Quote) -> bool {
+    let tail = quote.text.rfind("(allocated so far").and_then(|at| quote.text.get(at..));
+    tail.is_some_and(|tail| !tail.contains(')') && tail.len() < 200 && !tail.contains('…'))
+}
+
 impl Explanation {
     /// Explains a case.
     pub(super) fn new(case: &Case) -> Self {
@@ -158,7 +165,8 @@ impl Explanation {
             wording: facts::wording(case),
             is_gpu_oom: case.outcome == Outcome::Gpu,
             recognised: case.outcome != Outcome::Nothing,
-            incomplete: event.is_some_and(|event| event.cut) && !harmless,
+            incomplete: event.is_some_and(|event| event.cut || breaks_off(&quote(case, event)))
+                && !harmless,
             device: get(Slot::Device),
             requested_bytes: n.requested,
             total_bytes: n.total,

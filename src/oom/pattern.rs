@@ -240,10 +240,6 @@ fn figure(
         let cut = digits > 0 && rest.len() - digits < 4 && rest.len() < 32;
         return if cut { Flow::Cut } else { Flow::Missed };
     };
-    // So is one that ends at its thousands separator.
-    if matches!(rest.get(length..), Some([b',' | b'.'])) {
-        return Flow::Cut;
-    }
     let value = match value {
         Size::Bytes(n) => Some(n),
         Size::NoValue => None,
