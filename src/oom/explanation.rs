@@ -142,11 +142,10 @@ pub struct Explanation {
     pub stretches_only_counted: u64,
 }
 
-/// Whether a bracket of figures is never closed: the text ends inside a number that can still be
-/// read as a smaller one (CuPy's thousands separators).
-fn breaks_off(quote: &Quote) -> bool {
-    let tail = quote.text.rfind("(allocated so far").and_then(|at| quote.text.get(at..));
-    tail.is_some_and(|tail| !tail.contains(')') && tail.len() < 200 && !tail.contains('…'))
+/// Whether a limit is named and was not read: the text ends inside its digits, which cut at a
+/// thousands separator look like a smaller number (CuPy).
+fn breaks_off(quote: &Quote, n: &Numbers) -> bool {
+    n.allowed.is_none() && quote.text.contains("limit set to: ")
 }
 
 impl Explanation {
@@ -165,7 +164,7 @@ impl Explanation {
             wording: facts::wording(case),
             is_gpu_oom: case.outcome == Outcome::Gpu,
             recognised: case.outcome != Outcome::Nothing,
-            incomplete: event.is_some_and(|event| event.cut || breaks_off(&quote(case, event)))
+            incomplete: event.is_some_and(|event| event.cut || breaks_off(&quote(case, event), &n))
                 && !harmless,
             device: get(Slot::Device),
             requested_bytes: n.requested,
