@@ -18,6 +18,7 @@ mod models;
 mod preset;
 mod probe;
 mod relatives;
+mod rest;
 mod root;
 mod scan;
 pub mod signals;

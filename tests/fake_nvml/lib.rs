@@ -14,5 +14,6 @@ mod answer;
 mod exports;
 mod lists;
 mod live;
+mod peers;
 mod scenario;
 mod state;

@@ -46,6 +46,7 @@ pub(crate) struct State {
     library: PathBuf,
     file: PathBuf,
     read: Option<FileKey>,
+    looked: Instant,
     calls: BTreeMap<String, u64>,
 }
 
@@ -116,6 +117,7 @@ impl State {
             library,
             file,
             read: None,
+            looked: Instant::now(),
             calls,
         }
     }
@@ -136,6 +138,11 @@ impl State {
     }
 
     fn reread(&mut self) {
+        let rest = Duration::from_millis(self.scenario.reread_ms);
+        if self.read.is_some() && !rest.is_zero() && self.looked.elapsed() < rest {
+            return;
+        }
+        self.looked = Instant::now();
         let Ok(meta) = std::fs::metadata(&self.file) else { return };
         let key = (meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len());
         if self.read == Some(key) {
@@ -167,7 +174,10 @@ impl State {
     }
 
     fn count(&mut self, call: &'static str) {
-        *self.calls.entry(call.to_owned()).or_default() += 1;
+        match self.calls.get_mut(call) {
+            Some(count) => *count += 1,
+            None => drop(self.calls.insert(call.to_owned(), 1)),
+        }
         if self.scenario.count_calls {
             let mut text = String::new();
             for (call, count) in &self.calls {
