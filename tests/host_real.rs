@@ -224,8 +224,9 @@ fn the_end_of_a_process_that_rests_shows_in_the_next_look() {
         assert!(of(&tick, pid).is_some());
         at.boot_ms += 1_000;
     }
-    assert_eq!(nix::sys::signal::kill(nix_pid(pid), nix::sys::signal::Signal::SIGSTOP), Ok(()));
-    until("it is stopped", || (state(pid) == Some('T')).then_some(()));
+    let raw = nix::unistd::Pid::from_raw(pid.cast_signed());
+    assert_eq!(nix::sys::signal::kill(raw, nix::sys::signal::Signal::SIGSTOP), Ok(()));
+    until("it is stopped", || state(pid) == Some('T'));
     // Its state is read every few looks.
     let seen = (0..5).any(|_| {
         at.boot_ms += 1_000;

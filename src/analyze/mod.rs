@@ -8,6 +8,7 @@ mod freshness;
 mod growth;
 mod holders;
 mod job;
+mod kept;
 mod kill_plan;
 mod kill_proof;
 mod ledger;
@@ -19,6 +20,7 @@ pub mod workload;
 
 pub mod select;
 
+pub use kept::Kept;
 pub use kill_plan::{ExpectedBytes, KillPlan, PlanRow, Refusal, freed_by, plan, zombies};
 pub use kill_proof::{Freed, KillProof, Remaining, kill_proof};
 pub use verdict::{Effect, TRAPS, Trap, shows_screen};

@@ -72,25 +72,30 @@ impl History {
         Self::default()
     }
 
-    /// Takes one tick.
+    /// Takes a copy of a tick.
     pub fn push(&mut self, tick: &Tick) {
+        self.take(tick.clone());
+    }
+
+    /// Takes a tick.
+    pub fn take(&mut self, tick: Tick) {
         match tick {
-            Tick::Gpus(tick) => self.push_gpus(tick),
-            Tick::Procs(tick) => self.push_procs(tick),
-            Tick::Gap(gap) => self.push_gap(gap),
+            Tick::Gpus(tick) => self.take_gpus(tick),
+            Tick::Procs(tick) => self.take_procs(tick),
+            Tick::Gap(gap) => self.take_gap(gap),
         }
     }
 
-    fn push_gap(&mut self, gap: &Gap) {
+    fn take_gap(&mut self, gap: Gap) {
         self.gap_pending = true;
         self.latest = self.latest.max(Some(gap.to));
-        self.gaps.push_back(gap.clone());
+        self.gaps.push_back(gap);
         if self.gaps.len() > MAX_GAPS {
             self.gaps.pop_front();
         }
     }
 
-    fn push_gpus(&mut self, tick: &GpuTick) {
+    fn take_gpus(&mut self, tick: GpuTick) {
         let at_ms = tick.at.boot_ms;
         let gap = self.is_gap(at_ms);
         for sample in tick.gpus.iter().take(MAX_GPUS) {
@@ -102,14 +107,15 @@ impl History {
             track.push(at_ms, sample, gap);
         }
         let rows = tick.gpus.iter().filter_map(|gpu| gpu.processes.value());
-        self.listed = rows.flatten().map(|row| row.pid).collect();
+        self.listed.clear();
+        self.listed.extend(rows.flatten().map(|row| row.pid));
         for sample in &tick.gpus {
             self.push_rows(at_ms, sample, gap);
         }
-        self.close_rows(at_ms, tick);
+        self.close_rows(at_ms, &tick);
         self.gap_pending = false;
-        self.gpu_tick = Some(tick.clone());
         self.latest = self.latest.max(Some(tick.at));
+        self.gpu_tick = Some(tick);
         self.bound();
     }
 
@@ -138,17 +144,16 @@ impl History {
     fn push_rows(&mut self, at_ms: u64, gpu: &GpuSample, gap: bool) {
         for row in gpu.processes.value().into_iter().flatten() {
             let key = (gpu.uuid.clone(), row.pid);
-            if !self.live.contains_key(&key) {
-                if self.live.len() >= MAX_LIVE {
-                    continue;
-                }
-                let track = self.taken_up(gpu, row.pid, at_ms);
-                self.live.insert(key.clone(), track);
-            }
             if let Some(track) = self.live.get_mut(&key) {
                 let before = track.bytes.weight();
                 track.push(at_ms, row, gap);
                 self.runs = (self.runs + track.bytes.weight()).saturating_sub(before);
+            } else if self.live.len() < MAX_LIVE {
+                let mut track = self.taken_up(gpu, row.pid, at_ms);
+                let before = track.bytes.weight();
+                track.push(at_ms, row, gap);
+                self.runs = (self.runs + track.bytes.weight()).saturating_sub(before);
+                self.live.insert(key, track);
             }
         }
     }
@@ -181,6 +186,9 @@ impl History {
 
     /// Rows that a list no longer names. A list that could not be read closes nothing.
     fn close_rows(&mut self, at_ms: u64, tick: &GpuTick) {
+        if self.live.values().all(|track| track.last_ms >= at_ms) {
+            return;
+        }
         let readable: HashSet<_> = tick
             .gpus
             .iter()
@@ -206,25 +214,25 @@ impl History {
         }
     }
 
-    fn push_procs(&mut self, tick: &ProcTick) {
+    fn take_procs(&mut self, tick: ProcTick) {
         let at_ms = tick.at.boot_ms;
         let mut before = self.look.take().map(|look| look.procs).unwrap_or_default();
         let mut procs = HashMap::with_capacity(tick.procs.len().min(MAX_PROCS));
-        for process in tick.procs.iter().take(MAX_PROCS) {
-            // Most processes have not changed since the last look: those are kept once.
-            let kept = before.remove(&process.id.pid).filter(|kept| **kept == *process);
-            procs.insert(process.id.pid, kept.unwrap_or_else(|| Arc::new(process.clone())));
+        for process in tick.procs.into_iter().take(MAX_PROCS) {
             let listed = self.listed.contains(&process.id.pid);
             self.procs
                 .entry(process.id)
-                .or_insert_with(|| ProcTrack::new(at_ms, process))
-                .push(at_ms, process, listed);
+                .or_insert_with(|| ProcTrack::new(at_ms, &process))
+                .push(at_ms, &process, listed);
+            // Most processes have not changed since the last look: those are kept once.
+            let kept = before.remove(&process.id.pid).filter(|kept| **kept == process);
+            procs.insert(process.id.pid, kept.unwrap_or_else(|| Arc::new(process)));
         }
         self.procs.retain(|id, _| procs.get(&id.pid).is_some_and(|process| process.id == *id));
         for track in self.live.values_mut() {
             track.look(at_ms, procs.get(&track.pid));
         }
-        let look = Look { at: tick.at, scan: tick.scan, host: tick.host.clone(), procs };
+        let look = Look { at: tick.at, scan: tick.scan, host: tick.host, procs };
         self.push_allocated(at_ms, &look);
         self.look = Some(look);
         self.latest = self.latest.max(Some(tick.at));

@@ -36,7 +36,7 @@ impl Rule for Context {
 fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     // Other servers fill their pool whatever the context; other programs have no cache that stays.
     let llama = |w: &&Workload| matches!(w.software, Software::LlamaCpp | Software::Ollama);
-    let Some(workload) = holder.workload.as_ref().filter(llama) else { return Answer::Clear };
+    let Some(workload) = holder.workload.as_deref().filter(llama) else { return Answer::Clear };
     let Some(settings) = workload.llama_settings() else {
         let pid = holder.pid;
         return Answer::CannotTell(format!("{pid} was started without a context: it chose one"));

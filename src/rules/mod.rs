@@ -8,6 +8,7 @@ mod does_not_fit;
 mod fits;
 mod four_bit;
 mod fragmentation;
+mod grounds;
 mod growth;
 mod leftovers;
 mod limits;
@@ -16,6 +17,7 @@ mod preallocated;
 mod rank;
 
 pub use fits::{Fit, Step, fit_of, would_it_fit};
+pub use grounds::grounds;
 pub use rank::overlaps;
 
 use serde::Serialize;

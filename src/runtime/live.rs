@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-use crate::analyze::{Moment, View};
+use crate::analyze::{Kept, Moment, View};
 use crate::history::History;
 use crate::ids::Stamp;
 use crate::record;
@@ -22,6 +22,14 @@ use crate::sample::Tick;
 use crate::source::replay::Pace;
 use crate::source::{Progress, SourceError};
 use crate::ui::{self, App, Position};
+
+/// The rules look again after this, also where nothing that they look at has moved: some of it is
+/// only the time that has passed.
+const RULES_MS: u64 = 5_000;
+/// How often processes are looked at while an earlier moment is shown.
+const PAUSED_LOOK_MS: u64 = 4_500;
+/// The refresh interval at the least while nobody sees the screen.
+const HIDDEN_INTERVAL_MS: u64 = 5_000;
 
 /// Where ticks come from.
 #[derive(Debug, Clone)]
@@ -88,6 +96,14 @@ pub struct Live {
     now: Stamp,
     seen_gpus: bool,
     stale: bool,
+    /// What the view that is shown leaves to the next.
+    kept: Kept,
+    /// When the rules ran last, and on what.
+    ruled: (u64, Option<u64>),
+    /// When processes were asked about last, milliseconds since boot.
+    asked_ms: u64,
+    /// Whether nobody sees the screen.
+    hidden: bool,
 }
 
 impl Live {
@@ -119,6 +135,10 @@ impl Live {
             now,
             seen_gpus: false,
             stale: false,
+            kept: Kept::default(),
+            ruled: (0, None),
+            asked_ms: 0,
+            hidden: false,
         })
     }
 
@@ -148,17 +168,28 @@ impl Live {
     }
 
     /// Takes a tick. True where there is something new to see.
-    pub fn push(&mut self, tick: &Tick) {
-        if let (Tick::Gpus(gpus), Feed::Driver { inspector, .. }) = (tick, &self.feed) {
-            inspector.ask(gather::listed_pids(tick));
+    pub fn push(&mut self, tick: Tick) {
+        let at_ms = tick.at().boot_ms;
+        if let (Tick::Gpus(gpus), Feed::Driver { inspector, .. }) = (&tick, &self.feed) {
+            let rest_ms = if self.is_paused() { PAUSED_LOOK_MS } else { 0 };
+            if at_ms.saturating_sub(self.asked_ms) >= rest_ms {
+                inspector.ask(gather::listed_pids(&tick));
+                self.asked_ms = at_ms;
+            }
             self.seen_gpus |= !gpus.gpus.is_empty();
         }
         self.seen_gpus |= self.is_replay();
-        self.history.push(tick);
         if self.is_replay() {
             self.now = tick.at();
         }
-        self.stale = true;
+        self.history.take(tick);
+        // What is shown while paused does not change.
+        self.stale |= !self.is_paused();
+    }
+
+    /// Whether an earlier moment of a live session is shown.
+    pub fn is_paused(&self) -> bool {
+        self.app.position != Position::Live && !self.is_replay()
     }
 
     /// The source failed: with nothing seen so far the reason fills the screen, otherwise it is a
@@ -198,12 +229,17 @@ impl Live {
             return;
         }
         self.stale = false;
-        self.view = View::build(&self.history, &self.moment());
+        self.view = View::build_next(&self.history, &self.moment(), &mut self.kept);
         crate::analyze::select::keep(&mut self.view, &self.options.gpus);
         if !self.is_replay() {
             self.models.complete(&mut self.view);
         }
-        self.findings = rules::run(&self.view);
+        let (now_ms, grounds) = (self.view.at.boot_ms, rules::grounds(&self.view));
+        let (then_ms, known) = self.ruled;
+        if known != Some(grounds) || now_ms.abs_diff(then_ms) >= RULES_MS {
+            self.findings = rules::run(&self.view);
+            self.ruled = (now_ms, Some(grounds));
+        }
     }
 
     /// That figures have aged although nothing arrived.
@@ -247,8 +283,25 @@ impl Live {
     /// Another refresh interval.
     pub fn set_interval(&mut self, interval_ms: u64) {
         self.options.interval_ms = interval_ms;
+        self.pace();
+    }
+
+    /// Whether anybody sees the screen. Nobody does where the terminal takes nothing for a while.
+    pub fn set_hidden(&mut self, hidden: bool) {
+        if std::mem::replace(&mut self.hidden, hidden) != hidden {
+            self.pace();
+        }
+    }
+
+    /// Whether it is paced for nobody.
+    pub const fn is_hidden(&self) -> bool {
+        self.hidden
+    }
+
+    fn pace(&self) {
         if let Feed::Driver { sampler, .. } = &self.feed {
-            sampler.set_interval(interval_ms);
+            let least_ms = if self.hidden { HIDDEN_INTERVAL_MS } else { 0 };
+            sampler.set_interval(self.options.interval_ms.max(least_ms));
         }
     }
 
