@@ -14,6 +14,54 @@ grep -E '^vramlens_(gpu_memory|driver_look_seconds|cpu_seconds|resident|up|holde
 nvidia-smi --query-gpu=memory.used,memory.free,memory.reserved --format=csv,noheader,nounits
 curl -s 127.0.0.1:9835/healthz; echo
 kill $server; wait
+echo "== isolate: figures as without it, nobody left at the end"
+python3 -c 'import torch,time; x=torch.zeros(1<<30,dtype=torch.uint8,device="cuda"); time.sleep(25)' & holder=$!
+sleep 6
+compare() {
+    python3 - "$1" "$2" <<'P'
+import json, sys
+keep = ["index", "uuid", "name", "memory", "ledger", "listed_processes", "power_limit_milliwatts",
+        "persistence", "mig_enabled"]
+def of(file):
+    all = json.load(open(file))
+    gpus = [{key: gpu[key] for key in keep} for gpu in all["gpus"]]
+    # The program itself, or its process for the driver, has the device open and is in no list.
+    listed = [h for h in all["holders"] if h["listed"]]
+    return gpus, [{key: h[key] for key in ["gpu", "pid", "bytes", "kind"]} for h in listed]
+a, b = of(sys.argv[1]), of(sys.argv[2])
+print("equal" if a == b else f"DIFFER:\n{a}\n{b}")
+P
+}
+"$lens" --json >"$out/here.json"; "$lens" --json --isolate >"$out/apart.json"; compare "$out/here.json" "$out/apart.json"
+"$lens" triage --json >"$out/here.json"; "$lens" triage --json --isolate >"$out/apart.json"
+compare "$out/here.json" "$out/apart.json"
+python3 - "$lens" <<'P'
+import os, subprocess, sys, time
+def askers():
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")
+        except OSError:
+            continue
+        if b"driver" in words and b"--parent" in words:
+            found.append(pid)
+    return found
+print("left after a good end:", askers())
+child = subprocess.Popen([sys.argv[1], "record", "-", "--isolate"], stdout=subprocess.DEVNULL)
+time.sleep(3)
+print("while it runs:", len(askers()))
+child.kill(); child.wait(); time.sleep(1)
+print("left after a KILL of its parent:", askers())
+P
+kill $holder; wait $holder 2>/dev/null
+echo "== power"
+for gpu in /sys/bus/pci/devices/*; do
+    if [ "$(cat "$gpu/vendor")" = 0x10de ] && grep -q ^0x03 "$gpu/class"; then
+        echo "$gpu $(cat "$gpu/power/control") $(cat "$gpu/power/runtime_status")"
+    fi
+done
+cat /proc/driver/nvidia/gpus/*/power
 echo "== run: an error"
 cat >"$out/oom.py" <<'P'
 import torch, time

@@ -1,0 +1,197 @@
+//! Machines that are not like the others: what is said of a GPU that sleeps, of memory that is
+//! shared with the host, of Windows' driver. In text, in JSON, and by the whole program.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+#[path = "support/fake.rs"]
+mod fake;
+#[allow(dead_code)]
+#[path = "support/pty.rs"]
+mod pty;
+#[allow(unused_imports, reason = "each test file uses a part of it")]
+mod scenes;
+#[path = "report/schema.rs"]
+mod schema;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use fake::Fake;
+use jiff::tz::TimeZone;
+use pty::Term;
+use serde_json::Value;
+use tempfile::TempDir;
+use vramlens::analyze::View;
+use vramlens::report::json::Snapshot;
+use vramlens::report::triage::Triage;
+use vramlens::report::{Style, text, triage};
+use vramlens::rules;
+use vramlens::sample::redact;
+use vramlens::units::Bytes;
+
+fn report(view: &View) -> String {
+    let style = Style { width: 80, ascii: false, time_zone: TimeZone::UTC, redact };
+    triage::text(view, &[], &style)
+}
+
+#[test]
+fn a_report_of_memory_that_is_shared_with_the_host() {
+    insta::assert_snapshot!(report(&scenes::shared()));
+}
+
+#[test]
+fn a_report_of_gpus_that_sleep() {
+    insta::assert_snapshot!(report(&scenes::resting()));
+}
+
+#[test]
+fn a_report_over_windows_says_once_what_cannot_be_known() {
+    let report = report(&scenes::windows());
+    assert_eq!(report.matches("WSL2").count(), 1, "{report}");
+    insta::assert_snapshot!(report);
+}
+
+#[test]
+fn what_would_fit_into_shared_memory_is_what_the_machine_has_left() {
+    let view = scenes::shared();
+    let answer = |gib| rules::would_it_fit(&view, Bytes::gib(gib), &[]);
+    assert!(answer(30).contains("fits"), "{}", answer(30));
+    assert_ne!(answer(30), answer(200));
+    let unknown = rules::would_it_fit(&scenes::resting(), Bytes::gib(3), &[]);
+    assert!(unknown.contains("GPU 2"), "{unknown}");
+}
+
+#[test]
+fn their_json_is_described() {
+    let schema = serde_json::from_str(include_str!("../assets/snapshot.schema.json")).unwrap();
+    for view in [scenes::shared(), scenes::resting(), scenes::windows(), scenes::unified()] {
+        let whole = serde_json::to_value(Triage::new(&view, &[], redact)).unwrap();
+        schema::check(&schema, &whole);
+        let style = Style { width: 80, ascii: true, time_zone: TimeZone::UTC, redact };
+        assert!(text::frame(&view, &style).is_ascii());
+    }
+    let shared = serde_json::to_value(Snapshot::new(&scenes::shared(), redact)).unwrap();
+    let ledger = &shared["gpus"][0]["ledger"];
+    let part = |name: &str| ledger[name].as_u64().unwrap();
+    assert_eq!(ledger["unified"], true);
+    let sum = part("processes_bytes") + part("host_bytes") + part("free_bytes");
+    assert_eq!(sum, part("total_bytes"));
+    let resting = serde_json::to_value(Snapshot::new(&scenes::resting(), redact)).unwrap();
+    assert_eq!(resting["gpus"][0]["memory"]["total_bytes"]["absent"], "asleep");
+    assert_eq!(resting["gpus"][1]["memory"]["total_bytes"]["absent"], "let_sleep");
+}
+
+/// A machine whose two GPUs sleep, over a stand-in driver that counts.
+struct Asleep {
+    root: TempDir,
+    fake: Fake,
+}
+
+impl Asleep {
+    fn new() -> Self {
+        let gpu = "[[gpu]]\npersistence = false\n";
+        let fake = Fake::new(&format!("count_calls = true\n{gpu}{gpu}"));
+        let machine = Self { root: TempDir::new().unwrap(), fake };
+        for address in ["0000:1b:00.0", "0000:1c:00.0"] {
+            machine.put(address, "vendor", "0x10de\n");
+            machine.put(address, "class", "0x030000\n");
+            machine.put(address, "device", "0x28a0\n");
+            machine.put(address, "power/control", "auto\n");
+            machine.put(address, "power/runtime_status", "suspended\n");
+        }
+        machine
+    }
+
+    fn put(&self, address: &str, name: &str, text: &str) {
+        let folder = self.root.path().join("sys/bus/pci/devices").join(address);
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vramlens"));
+        command.args(args).env("HOME", "/nonexistent").stdin(Stdio::null());
+        command.env("VRAMLENS_NVML_LIB", self.fake.library());
+        command.env("VRAMLENS_TEST_ROOT", self.root.path());
+        command
+    }
+
+    fn output(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    fn was_called(&self) -> bool {
+        self.fake.dir().join("libnvidia-ml.so.1.calls").exists()
+    }
+}
+
+#[test]
+fn no_command_wakes_a_gpu() {
+    let machine = Asleep::new();
+    let metrics = machine.root.path().join("page.prom");
+    let page: &str = metrics.to_str().unwrap();
+    for args in [
+        &["--once"][..],
+        &["--json"],
+        &["triage"],
+        &["--once", "--isolate"],
+        &["record", "-", "--for", "1s", "--interval", "200ms"],
+        &["run", "--interval", "100ms", "--", "sleep", "1"],
+        &["doctor"],
+    ] {
+        let output = machine.output(args);
+        assert!(!machine.was_called(), "{args:?}");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let silent = matches!(args[0], "run" | "record");
+        assert!(silent || said.contains("sleep"), "{args:?}: {said}{:?}", output.stderr);
+        // A tree of a few files is no machine in good order.
+        assert!(output.status.success() || args == ["doctor"], "{args:?}: {output:?}");
+    }
+    let json: Value = serde_json::from_slice(&machine.output(&["--json"]).stdout).unwrap();
+    assert_eq!(json["gpus"].as_array().unwrap().len(), 2);
+    assert_eq!(json["gpus"][0]["name"], "NVIDIA GPU 10de:28a0");
+    assert_eq!(json["gpus"][0]["memory"]["used_bytes"]["absent"], "asleep");
+
+    let mut server = machine
+        .command(&["serve", "--interval", "200ms", "--textfile", page])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    until_file(&metrics, "vramlens_gpu_asleep");
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(!machine.was_called());
+}
+
+fn until_file(file: &PathBuf, needle: &str) {
+    let end = Instant::now() + Duration::from_mins(1);
+    while !std::fs::read_to_string(file).is_ok_and(|text| text.contains(needle)) {
+        assert!(Instant::now() < end, "no {needle} in {}", file.display());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn the_view_shows_who_sleeps_and_wakes_nobody_without_a_key() {
+    let machine = Asleep::new();
+    let library = machine.fake.library();
+    let env: [(&str, &Path); 2] =
+        [("VRAMLENS_NVML_LIB", &library), ("VRAMLENS_TEST_ROOT", machine.root.path())];
+    let mut term = Term::start(&["--interval", "200ms"], &env, 40, 120);
+    term.wait_for("it sleeps, and is not woken for this");
+    // Somebody else wakes one of them.
+    machine.put("0000:1b:00.0", "power/runtime_status", "active\n");
+    term.wait_for("NVIDIA H200");
+    let text = term.wait_for("asleep");
+    assert!(text.contains("it sleeps, and is not woken"), "{text}");
+    assert_eq!(machine.fake.calls("gpu:1"), 0);
+    term.send("u");
+    let end = Instant::now() + Duration::from_secs(30);
+    while machine.fake.calls("gpu:1") == 0 {
+        assert!(Instant::now() < end, "the key woke nobody");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    term.send("q");
+    assert_eq!(term.exit_code(), 0);
+}
