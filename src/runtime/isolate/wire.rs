@@ -22,8 +22,6 @@ const LONGEST_NAME: usize = 80;
 /// To the child: look once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// Which request this is: its answer has the same number.
-    pub number: u64,
     /// As [`Wants::pcie`].
     pub pcie: bool,
     /// As [`Wants::process_utilization`].

@@ -12,7 +12,8 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
     if scene.app.prompt.is_some() {
         return prompt(canvas, scene);
     }
-    let left = if let Some(cost) = &scene.app.cost {
+    let fails = scene.app.message.as_ref().is_some_and(|message| message.error);
+    let left = if let Some(cost) = scene.app.cost.as_ref().filter(|_| !fails) {
         let theme = canvas.look.theme;
         let room = canvas.width().saturating_sub(2);
         canvas.put_within(1, 0, &own_line(cost), theme.text, room)
