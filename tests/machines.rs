@@ -81,6 +81,72 @@ fn their_json_is_described() {
     assert_eq!(resting["gpus"][1]["memory"]["total_bytes"]["absent"], "let_sleep");
 }
 
+/// What the whole program says of a machine made of these files, over a stand-in driver.
+fn said(scenario: &str, files: &[(&str, &str)], args: &[&str]) -> String {
+    let (root, fake) = (TempDir::new().unwrap(), Fake::new(scenario));
+    for (name, text) in files {
+        let path = root.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_vramlens"))
+        .args(args)
+        .env("HOME", "/nonexistent")
+        .env("VRAMLENS_NVML_LIB", fake.library())
+        .env("VRAMLENS_TEST_ROOT", root.path())
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn shared_memory_adds_up_from_the_driver_and_the_kernel_to_the_report() {
+    const GIB: u64 = 1 << 30;
+    let meminfo = "MemTotal:  127600748 kB\nMemFree:  1 kB\nMemAvailable: 66060288 kB\n";
+    let files = [("proc/meminfo", meminfo)];
+    let unified = include_str!("scenarios/unified.toml");
+    for args in [&["--json"][..], &["--json", "--isolate"]] {
+        let json: Value = serde_json::from_str(&said(unified, &files, args)).unwrap();
+        let gpu = &json["gpus"][0];
+        assert_eq!(gpu["memory"]["total_bytes"]["absent"], "not_supported");
+        let part = |name: &str| gpu["ledger"][name].as_u64().unwrap();
+        let held = part("processes_bytes") + part("survivors_bytes");
+        assert_eq!((gpu["ledger"]["unified"].as_bool(), held), (Some(true), 20 * GIB));
+        assert_eq!(part("free_bytes"), 63 * GIB);
+        assert_eq!(part("total_bytes"), 127_600_748 << 10);
+        assert_eq!(held + part("host_bytes") + part("free_bytes"), part("total_bytes"));
+        assert_eq!(part("unaccounted_bytes"), 0);
+    }
+    let report = said(unified, &files, &["triage"]);
+    for line in ["58.7 of 121.7 GiB used, shared with the host", "host-used", "available     63.0"]
+    {
+        assert!(report.contains(line), "{report}");
+    }
+    // Without the kernel's word there is no figure.
+    assert!(said(unified, &[], &["triage"]).contains("memory: not supported here"));
+}
+
+#[test]
+fn over_windows_the_whole_program_pretends_nothing() {
+    let scenario = "[[gpu]]\nname = \"NVIDIA GeForce RTX 4090\"\nunaccounted = 9663676416\n\
+        [[error]]\ncall = \"nvmlDeviceGetComputeRunning*\"\ncode = 3\n\
+        [[error]]\ncall = \"nvmlDeviceGetGraphicsRunning*\"\ncode = 3\n";
+    let by_device = [("dev/dxg", ""), ("proc/meminfo", "MemTotal: 9 kB\nMemAvailable: 1 kB\n")];
+    let by_kernel = [
+        ("proc/version", "Linux version 5.15.153.1-microsoft-standard-WSL2\n"),
+        ("usr/lib/wsl/lib/libnvidia-ml.so.1", ""),
+    ];
+    for files in [&by_device[..], &by_kernel] {
+        let report = said(scenario, files, &["triage"]);
+        assert!(report.contains("used by Windows and others: cannot be told apart"), "{report}");
+        assert!(report.contains("processes        ?   not told"), "{report}");
+        assert_eq!(report.matches("WSL2").count(), 1, "{report}");
+        assert!(!report.contains("zombie") && !report.contains("likely"), "{report}");
+        let doctor = said(scenario, files, &["doctor"]);
+        assert!(doctor.contains("WSL2") && doctor.contains("Task Manager"), "{doctor}");
+    }
+}
+
 /// A machine whose two GPUs sleep, over a stand-in driver that counts.
 struct Asleep {
     root: TempDir,

@@ -195,7 +195,11 @@ impl State {
             for (call, count) in &self.calls {
                 let _ = writeln!(text, "{call} {count}");
             }
-            let _ = std::fs::write(with_suffix(&self.library, ".calls"), text);
+            // The program may end at any moment: half a file is never in its place.
+            let fresh = with_suffix(&self.library, ".calls.new");
+            if std::fs::write(&fresh, text).is_ok() {
+                let _ = std::fs::rename(fresh, with_suffix(&self.library, ".calls"));
+            }
         }
     }
 }
