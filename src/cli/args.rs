@@ -244,6 +244,10 @@ pub struct RecordArgs {
     /// Leave out command lines, users and the host's name.
     #[arg(long)]
     pub redact: bool,
+    /// Answer the requests that come as lines on standard input, and end with it: the far end of
+    /// `vramlens --host`. Only with `-`.
+    #[arg(long)]
+    pub answer: bool,
 }
 
 /// `vramlens replay`.

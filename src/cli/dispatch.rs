@@ -156,7 +156,11 @@ fn recording(args: &RecordArgs) -> anyhow::Result<record::Record> {
         )),
     };
     let max_size = args.max_size.as_deref().map(str::parse).transpose()?;
-    Ok(record::Record { file: args.file.clone(), duration, max_size, redact: args.redact })
+    let answer = args.answer;
+    if answer && args.file != std::path::Path::new("-") {
+        anyhow::bail!("--answer is for a stream: write `vramlens record - --answer`");
+    }
+    Ok(record::Record { file: args.file.clone(), duration, max_size, redact: args.redact, answer })
 }
 
 fn serving(args: &ServeArgs, env: Environment<'_>) -> serve::Serve {
