@@ -8,7 +8,7 @@ use anyhow::Context;
 use crate::cli::args::{Cli, ColorWhen, Command, RecordArgs, RunArgs, ServeArgs};
 use crate::cli::config::{Resolved, resolve};
 use crate::cli::settings::{SETTINGS, Settings, duration_ms, example};
-use crate::cli::tools;
+use crate::cli::{hosts, tools};
 use crate::cmd::look::{self, Form};
 use crate::cmd::{Exit, doctor, kill, past, record, run as command, serve, top};
 use crate::runtime::clock;
@@ -33,6 +33,9 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
     let options = options(settings);
     let form = Form { json: cli.common.json, ascii: is_ascii(settings, env) };
     let colours = is_coloured(settings, env) && std::io::stdout().is_terminal();
+    if let Some(setup) = hosts::setup(cli, settings)? {
+        return hosts::run(cli, settings, options, form, setup, env);
+    }
     match &cli.command {
         None => view(cli, settings, options, form, env),
         Some(Command::Triage(args)) => {
@@ -129,7 +132,7 @@ fn view(
     show_view(settings, options, form, env, from)
 }
 
-fn show_view(
+pub(super) fn show_view(
     settings: &Settings,
     options: Options,
     form: Form,

@@ -4,6 +4,7 @@ pub mod doctor;
 pub mod explain;
 pub mod fit;
 pub mod fixes;
+pub mod hosts;
 pub mod kill;
 pub mod look;
 pub mod past;

@@ -52,6 +52,16 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
         Action::NextGpu | Action::PreviousGpu => next(app, action == Action::NextGpu, context),
         Action::Gpu => numbered(app, key, context),
         Action::AllGpus => app.scope = None,
+        Action::NextHost | Action::PreviousHost | Action::RetryHost
+            if app.hosts.lines.is_empty() =>
+        {
+            app.say("this shows one machine: vramlens --host user@box --host … shows several");
+        }
+        Action::NextHost | Action::PreviousHost => {
+            let to = app.hosts.step(action == Action::NextHost);
+            return vec![Effect::SelectHost(to), Effect::Redraw];
+        }
+        Action::RetryHost => return vec![Effect::RetryHost, Effect::Redraw],
         Action::Sort => next_sort(app),
         Action::Reverse => app.sort.reversed = !app.sort.reversed,
         Action::Tree => app.tree = !app.tree,

@@ -87,14 +87,16 @@ impl Fleet {
         self.machines.get(self.selected)
     }
 
-    /// Takes what has come; `history` is that of the selected machine.
-    pub fn take(&mut self, history: &mut History, options: &Options) -> Vec<News> {
-        let (mut answers, mut begun) = (Vec::new(), Vec::new());
+    /// Takes what has come; `history` is that of the selected machine, and yes means that something
+    /// came from that one.
+    pub fn take(&mut self, history: &mut History, options: &Options) -> (Vec<News>, bool) {
+        let (mut answers, mut begun, mut own_news) = (Vec::new(), Vec::new(), false);
         for (n, machine) in self.machines.iter_mut().enumerate() {
             let was_open = machine.is_open();
             let mut parked = std::mem::take(&mut machine.seen.history);
             let own = if n == self.selected { &mut *history } else { &mut parked };
             for came in machine.link.inbox.take() {
+                own_news |= n == self.selected;
                 answers.extend(machine.take(came, own).map(|answer| (n, answer)));
             }
             machine.seen.history = parked;
@@ -108,7 +110,7 @@ impl Fleet {
         let mut news: Vec<_> =
             answers.into_iter().filter_map(|(n, answer)| self.answered(n, answer)).collect();
         news.extend(self.lost());
-        news
+        (news, own_news)
     }
 
     fn answered(&mut self, machine: usize, answer: Answer) -> Option<News> {

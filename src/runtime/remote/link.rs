@@ -248,9 +248,10 @@ impl Worker {
         let mut state = self.control.lock();
         state.requests = None;
         loop {
+            let closed = state.closed;
             let child = state.child.as_mut()?;
             match child.try_wait() {
-                Ok(None) if Instant::now() < end && !state.closed => {}
+                Ok(None) if Instant::now() < end && !closed => {}
                 Ok(None) => {
                     let _ = child.kill();
                     let _ = child.wait();
