@@ -47,7 +47,7 @@ pub struct HostLine {
     pub older: bool,
     /// Its GPUs, slices not counted.
     pub gpus: usize,
-    /// Used memory of all of them that tell.
+    /// What is not free of their memory, of all that tell.
     pub used: Bytes,
     /// Total memory of those.
     pub total: Bytes,

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -23,6 +23,8 @@ const SAID: usize = 4096;
 const LINES_PER_SECOND: u32 = 250;
 /// How long a program may take to end after its stream has.
 const LEAVES: Duration = Duration::from_secs(2);
+/// How long its last words are waited for.
+const LAST_WORDS: Duration = Duration::from_millis(300);
 /// A stream that lasted this long was there.
 const STEADY: Duration = Duration::from_secs(60);
 const STACK: usize = 512 << 10;
@@ -197,15 +199,20 @@ impl Worker {
             (state.child, state.requests) = (Some(child), Some(requests));
         }
         let said = Arc::new(Mutex::new(Vec::new()));
-        if let Some(stderr) = stderr {
+        let listener = stderr.and_then(|stderr| {
             let to = Arc::clone(&said);
-            spawn("said", move || listen(stderr, &to));
-        }
+            spawn("said", move || listen(stderr, &to))
+        });
         if let Some(stdin) = stdin {
             spawn("ask", move || ask(stdin, &requests_in));
         }
         let (begun, error) = stdout.map_or((false, None), |stdout| self.read(stdout, answers));
         let code = self.leave();
+        // Its last words come a moment later; a process that outlives it may keep them open.
+        let end = Instant::now() + LAST_WORDS;
+        while listener.as_ref().is_some_and(|one| !one.is_finished()) && Instant::now() < end {
+            thread::sleep(Duration::from_millis(5));
+        }
         let said = String::from_utf8_lossy(&lock(&said)).into_owned();
         let older = !begun && code == Some(2) && said.contains("--answer");
         let why = why(&said, error.as_ref(), code, begun);
@@ -271,16 +278,16 @@ impl Worker {
     }
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) {
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     // Without a thread the far end's words, or requests, are missing; its figures still come.
-    let _ = thread::Builder::new().name(name.to_owned()).stack_size(STACK).spawn(work);
+    thread::Builder::new().name(name.to_owned()).stack_size(STACK).spawn(work).ok()
 }
 
 fn lock(said: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
     said.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps the end of what the program says. A process that outlives it may keep this open.
+/// Keeps the end of what the program says.
 fn listen(mut stderr: impl Read, to: &Mutex<Vec<u8>>) {
     let mut bytes = [0; 1024];
     while let Ok(count @ 1..) = stderr.read(&mut bytes) {

@@ -19,7 +19,9 @@ use crate::ui::words::span;
 /// From this height on there is a rule below.
 const ROOMY_ROWS: u16 = 20;
 /// Columns of a state.
-const STATE: u16 = 12;
+const STATE: u16 = 11;
+/// A line is never wider: its two ends belong together.
+const WIDEST: u16 = 120;
 
 /// Lines that the overview takes of `rows`, none where there is nothing to choose from, and whether
 /// there is a rule below.
@@ -35,7 +37,7 @@ pub fn plan(scene: &Scene<'_>, rows: u16) -> (u16, bool) {
 pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
     let hosts = &scene.app.hosts;
     let rows = canvas.height();
-    let area = canvas.area();
+    let area = Rect { width: canvas.width().min(WIDEST), ..canvas.area() };
     let (first, shown) = window(hosts, usize::from(rows));
     for (row, n) in (first..first + shown).enumerate() {
         let Some(host) = hosts.lines.get(n) else { break };
@@ -254,7 +256,9 @@ pub fn status(scene: &Scene<'_>) -> Option<(String, Style)> {
 
 /// Why the selected machine is away, for the footer; empty where it is not.
 pub fn complaint(scene: &Scene<'_>) -> String {
-    match scene.app.hosts.current().map(|host| &host.state) {
+    // A page of which nothing is seen says it itself.
+    let seen = !scene.context.view.gpus.is_empty();
+    match scene.app.hosts.current().filter(|_| seen).map(|host| &host.state) {
         Some(HostState::Away { why, .. } | HostState::NoGpu { why }) => why.clone(),
         _ => String::new(),
     }
