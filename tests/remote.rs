@@ -16,10 +16,17 @@ mod killing;
 mod pty;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use farm::{Farm, lives, peak_bytes, until};
 use pty::Term;
 use serde_json::Value;
+use vramlens::history::History;
+use vramlens::runtime::options::Options;
+use vramlens::runtime::remote::Setup;
+use vramlens::runtime::remote::fleet::Fleet;
+use vramlens::sample::GapCause;
+use vramlens::ui::hosts::HostState;
 
 const GIB: u64 = 1 << 30;
 
@@ -243,9 +250,9 @@ fn scripts_get_an_answer_for_each_machine() {
     let hosts = ["--host", "box1", "--host", "box2"];
     let (code, text) = output(&farm, &[&hosts[..], &["--once"]].concat());
     assert_eq!(code, 0, "{text}");
-    let (first, second) = (text.find("host box1").unwrap(), text.find("host box2").unwrap());
-    assert!(text[first..second].contains("35.0 of 140.0"), "{text}");
-    assert!(text[second..].contains("70.0 of 140.0"), "{text}");
+    let (first, second) = text.split_once("host box2").unwrap();
+    assert!(first.contains("host box1") && first.contains("35.0 of 140.0"), "{text}");
+    assert!(second.contains("70.0 of 140.0"), "{text}");
 
     farm.stop("box2");
     let (code, text) = output(&farm, &[&hosts[..], &["--json"]].concat());
@@ -278,4 +285,61 @@ fn a_bad_name_is_refused_before_anything_is_started() {
     assert!(code == 2 && text.contains("[remote]"), "{text}");
     let (code, text) = output(&farm, &["fit", "70B", "--host", "a"]);
     assert!(code == 2 && text.contains("--host is for"), "{text}");
+}
+
+/// The machines without a view: what is kept of them.
+fn kept(farm: &Farm, hosts: &[&str]) -> (Fleet, Options, tokio::runtime::Runtime) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let words = |text: String| text.split(' ').map(ToOwned::to_owned).collect();
+    let options = Options { interval_ms: 100, ..Options::default() };
+    let setup = Setup {
+        hosts: hosts.iter().map(|host| host.parse().unwrap()).collect(),
+        ssh: words(format!("ssh -F {}", farm.path("ssh_config").display())),
+        command: words(farm.path("far").display().to_string()),
+        config: None,
+        interval_ms: 100,
+    };
+    let fleet = Fleet::open(&Arc::new(setup), &options).unwrap();
+    (fleet, options, runtime)
+}
+
+#[test]
+fn the_time_away_is_a_gap_and_what_was_before_is_kept() {
+    let Some(mut farm) = Farm::new(&[("box1", &used(35)), ("box2", &used(70))]) else { return };
+    let (mut fleet, options, runtime) = kept(&farm, &["box1", "box2"]);
+    fleet.selected = usize::MAX;
+    let mut none = History::new();
+    let mut wait = |what: &str, fleet: &mut Fleet, done: &dyn Fn(&Fleet) -> bool| {
+        until(what, || {
+            let patience = std::time::Duration::from_millis(100);
+            let news =
+                runtime.block_on(async { tokio::time::timeout(patience, fleet.next()).await });
+            drop(news);
+            fleet.take(&mut none, &options);
+            done(fleet)
+        });
+    };
+    let state = |fleet: &Fleet, n: usize| {
+        fleet.machines[n].line(&Options { interval_ms: 100, ..Options::default() }).state
+    };
+    let gaps = |fleet: &Fleet, n: usize| fleet.machines[n].seen.history.gaps().count();
+    wait("both live", &mut fleet, &|fleet| {
+        (0..2).all(|n| state(fleet, n) == HostState::Live && fleet.machines[n].looks().0 > 3)
+    });
+    let oldest = fleet.machines[1].seen.history.oldest().unwrap();
+    farm.stop("box2");
+    wait("box2 away", &mut fleet, &|fleet| matches!(state(fleet, 1), HostState::Away { .. }));
+    let looks = fleet.machines[1].looks().0;
+    farm.start("box2");
+    wait("box2 live again", &mut fleet, &|fleet| {
+        state(fleet, 1) == HostState::Live && fleet.machines[1].looks().0 > looks + 3
+    });
+    assert_eq!((gaps(&fleet, 0), gaps(&fleet, 1)), (0, 1));
+    let history = &fleet.machines[1].seen.history;
+    let gap = history.gaps().next().unwrap();
+    assert!(gap.cause == GapCause::Away && gap.from.boot_ms < gap.to.boot_ms, "{gap:?}");
+    assert_eq!(history.oldest(), Some(oldest), "what was seen before is kept");
+    drop(fleet);
+    let pids = [farm.far_pids("box1"), farm.far_pids("box2")].concat();
+    until("no far end is left", || !pids.iter().any(|pid| lives(*pid)));
 }

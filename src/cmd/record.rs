@@ -14,7 +14,7 @@ use crate::runtime::options::{Options, driver, probe};
 use crate::runtime::remote::far::{Far, Heard};
 use crate::runtime::sampler::{Sampled, Sampler};
 use crate::runtime::{clock, gather};
-use crate::sample::Reading;
+use crate::sample::{Reading, Tick};
 use crate::source::{Progress, Wants};
 use crate::units::Bytes;
 
@@ -74,10 +74,7 @@ async fn keep(record: &Record, options: &Options) -> anyhow::Result<Exit> {
                 Some(Sampled::Tick(tick)) => {
                     seen = true;
                     inspector.ask(gather::listed_pids(&tick));
-                    if let Some(far) = &mut far {
-                        far.tick(&tick, &recorder);
-                    }
-                    recorder.try_send(*tick);
+                    pass_on(far.as_mut(), &recorder, *tick);
                 }
                 Some(Sampled::Failed(error)) if far.is_some() => {
                     if let Some(far) = &mut far {
@@ -91,12 +88,7 @@ async fn keep(record: &Record, options: &Options) -> anyhow::Result<Exit> {
                 Some(Sampled::Failed(_)) => {}
                 Some(Sampled::End) | None => break,
             },
-            Some(tick) = facts.recv() => {
-                if let Some(far) = &mut far {
-                    far.tick(&tick, &recorder);
-                }
-                recorder.try_send(tick);
-            }
+            Some(tick) = facts.recv() => pass_on(far.as_mut(), &recorder, tick),
             heard = hear(&mut far) => {
                 if let Some(far) = &mut far
                     && !far.take(heard, &sampler, &recorder)
@@ -110,6 +102,13 @@ async fn keep(record: &Record, options: &Options) -> anyhow::Result<Exit> {
         }
     }
     report(record, recorder.finish(Duration::from_secs(1)))
+}
+
+fn pass_on(far: Option<&mut Far>, recorder: &Recorder, tick: Tick) {
+    if let Some(far) = far {
+        far.tick(&tick, recorder);
+    }
+    recorder.try_send(tick);
 }
 
 /// What the near end of a stream says; nothing, for ever, where there is none.

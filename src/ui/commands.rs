@@ -52,16 +52,7 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
         Action::NextGpu | Action::PreviousGpu => next(app, action == Action::NextGpu, context),
         Action::Gpu => numbered(app, key, context),
         Action::AllGpus => app.scope = None,
-        Action::NextHost | Action::PreviousHost | Action::RetryHost
-            if app.hosts.lines.is_empty() =>
-        {
-            app.say("this shows one machine: vramlens --host user@box --host … shows several");
-        }
-        Action::NextHost | Action::PreviousHost => {
-            let to = app.hosts.step(action == Action::NextHost);
-            return vec![Effect::SelectHost(to), Effect::Redraw];
-        }
-        Action::RetryHost => return vec![Effect::RetryHost, Effect::Redraw],
+        Action::NextHost | Action::PreviousHost | Action::RetryHost => return hosts(app, action),
         Action::Sort => next_sort(app),
         Action::Reverse => app.sort.reversed = !app.sort.reversed,
         Action::Tree => app.tree = !app.tree,
@@ -90,6 +81,18 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
         | Action::Bottom => {}
     }
     vec![Effect::Redraw]
+}
+
+fn hosts(app: &mut App, action: Action) -> Vec<Effect> {
+    if app.hosts.lines.is_empty() {
+        app.say("this shows one machine: start vramlens with --host user@box for others");
+        return vec![Effect::Redraw];
+    }
+    let effect = match action {
+        Action::RetryHost => Effect::RetryHost,
+        _ => Effect::SelectHost(app.hosts.step(action == Action::NextHost)),
+    };
+    vec![effect, Effect::Redraw]
 }
 
 fn open(app: &mut App, page: Page) {

@@ -61,7 +61,7 @@ pub fn draw_on(buffer: &mut Buffer, area: Rect, app: &App, context: Context<'_>)
 /// The machines, where there are several; gives what is left.
 fn overview(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, body: Rect) -> Rect {
     let (lines, ruled) = hosts::plan(scene, body.height);
-    if lines == 0 {
+    if lines == 0 || lines >= body.height {
         return body;
     }
     hosts::draw(&mut canvas.part(Rect { height: lines, ..body }), scene, drawn);

@@ -9,7 +9,7 @@ use std::fs;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::fake::Fake;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Waits until `condition` holds.
 pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
@@ -270,9 +270,4 @@ pub fn peak_bytes(pid: i32) -> u64 {
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
     let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
     kib * 1024
-}
-
-/// Whether a path is there.
-pub fn exists(path: &Path) -> bool {
-    path.exists()
 }

@@ -26,7 +26,7 @@ const LEAVES: Duration = Duration::from_secs(2);
 /// How long its last words are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 /// A stream that lasted this long was there.
-const STEADY: Duration = Duration::from_secs(60);
+const STEADY: Duration = Duration::from_mins(1);
 const STACK: usize = 512 << 10;
 
 /// A link, seen from the loop.
@@ -319,12 +319,21 @@ fn why(said: &str, error: Option<&ReadError>, code: Option<i32>, begun: bool) ->
         }
         (_, Some(3)) => lines.next().map_or_else(|| "no GPU can be read there".to_owned(), shown),
         _ => match (lines.next_back(), code) {
-            (Some(line), _) => shown(line),
+            (Some(line), _) => shown(&brief(line)),
             (None, _) if error.is_some() => "what it sends is no recording".to_owned(),
             (None, Some(code)) if code != 0 => format!("it ended with exit code {code}"),
             (None, _) => "the connection ended".to_owned(),
         },
     }
+}
+
+/// What ssh says, without what is known: which program says it, and of which machine.
+fn brief(line: &str) -> String {
+    let parts = line.strip_prefix("ssh: connect to host ").and_then(|rest| {
+        let (port, why) = rest.split_once(" port ")?.1.split_once(": ")?;
+        Some(format!("{why} (port {port})"))
+    });
+    parts.unwrap_or_else(|| line.strip_prefix("ssh: ").unwrap_or(line).to_owned())
 }
 
 #[cfg(test)]
@@ -334,10 +343,8 @@ mod tests {
     #[test]
     fn the_reason_is_the_last_line_made_clean_or_what_to_do() {
         let last = "Warning: x\r\nssh: connect to host box port 22: Connection refused\r\n\n";
-        assert_eq!(
-            why(last, None, Some(255), false),
-            "ssh: connect to host box port 22: Connection refused"
-        );
+        assert_eq!(why(last, None, Some(255), false), "Connection refused (port 22)");
+        assert_eq!(why("ssh: no route\n", None, Some(255), false), "no route");
         assert_eq!(why("a\x1b[2Jb\n", None, Some(255), false), "a␛[2Jb");
         assert!(why("sh: vramlens: not found\n", None, Some(127), false).contains("[remote]"));
         assert_eq!(why("No GPU.\nhint\n", None, Some(3), false), "No GPU.");

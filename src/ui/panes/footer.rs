@@ -120,7 +120,8 @@ fn keys(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, left: u16
         Some(crate::ui::hosts::HostState::Away { .. })
     );
     let wanted: &[Action] = match scene.app.page {
-        Page::Main if away => &[Quit, Help, RetryHost, NextHost],
+        Page::Main if away && many => &[Quit, Help, RetryHost, NextHost],
+        Page::Main if away => &[Quit, Help, RetryHost],
         Page::Main if scene.context.view.gpus.is_empty() && many => &[Quit, Help, NextHost],
         Page::Main if scene.context.view.gpus.is_empty() => &[Quit, Help],
         Page::Main if scene.rows.is_empty() => &[Quit, Help, time],

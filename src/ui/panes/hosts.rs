@@ -158,7 +158,7 @@ fn figures(canvas: &mut Canvas<'_>, host: &HostLine, x: u16) {
     if roomy {
         let found = if host.findings > 0 { fixes(host.findings) } else { String::new() };
         canvas.put_right(right, 0, &found, tinted(theme.warn));
-        right = right.saturating_sub(9);
+        right = right.saturating_sub(10);
     }
     let (percent, words) = fullness(host);
     let words = if roomy { words } else { format!("{percent:.0}%") };
