@@ -121,13 +121,13 @@ actions! {
     Show Gpu "gpu" ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"], "one GPU",
         "only the GPU of this number";
     Show AllGpus "all-gpus" ["a"], "all GPUs", "processes of all GPUs";
-    Show NextHost "next-host" ["h"], "next host", "with --host: the next machine";
-    Show PreviousHost "previous-host" ["H"], "previous host", "with --host: the machine before";
-    Show RetryHost "retry-host" ["R"], "retry now", "with --host: try to reach this machine now";
     Show Sort "sort" ["s"], "sort", "sort by the next column";
     Show Reverse "reverse" ["S"], "reverse", "turn the order round";
     Show Tree "tree" ["t"], "tree", "processes under their launchers";
     Show Filter "filter" ["/"], "filter", "filter: user:ana state:zombie vram>2G python";
+    Show NextHost "next-host" ["h"], "next host", "with --host: the next machine";
+    Show PreviousHost "previous-host" ["H"], "previous host", "with --host: the machine before";
+    Show RetryHost "retry-host" ["R"], "retry now", "with --host: try to reach this machine now";
     Time Back "back" ["left"], "back in time", "back in time";
     Time Forward "forward" ["right"], "forward", "forward in time";
     Time Oldest "oldest" ["home"], "oldest", "the oldest moment that is kept";
