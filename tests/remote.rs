@@ -7,6 +7,8 @@
 mod fake;
 #[path = "remote/farm.rs"]
 mod farm;
+#[path = "remote/fuzz.rs"]
+mod fuzz;
 #[path = "remote/holders.rs"]
 mod holders;
 #[path = "remote/killing.rs"]

@@ -15,6 +15,9 @@ const PREAMBLE_LINES: u32 = 256;
 const MAX_DAMAGE: u32 = 256;
 /// Bytes without a line that can be read, after which a stream is given up.
 const MAX_IDLE_BYTES: usize = 32 << 20;
+/// No machine has been up for longer, and no calendar is needed beyond: two thousand years.
+/// Milliseconds.
+const LATEST_MS: u64 = 1 << 46;
 
 /// Something that came.
 #[derive(Debug)]
@@ -89,7 +92,17 @@ impl<R: Read> Stream<R> {
             _ if !self.begun => self.bad()?,
             Line::Unknown | Line::End => {}
             Line::Damaged => self.bad()?,
-            Line::Note(note) => return Ok(Some(Arrival::Note(note))),
+            Line::Note(note) => {
+                let at = match &*note {
+                    Note::Pulse(pulse) => Some(pulse.at),
+                    Note::Answer(_) => None,
+                };
+                if at.is_none_or(is_plausible) {
+                    return Ok(Some(Arrival::Note(note)));
+                }
+                self.bad()?;
+            }
+            Line::Tick(tick) if !is_plausible(tick.at()) => self.bad()?,
             Line::Tick(tick) => {
                 let at = tick.at();
                 if std::mem::take(&mut self.damaged) {
@@ -128,6 +141,10 @@ impl<R: Read> Iterator for Stream<R> {
         self.done = !matches!(step, Some(Ok(_)));
         step
     }
+}
+
+const fn is_plausible(at: Stamp) -> bool {
+    at.boot_ms < LATEST_MS && at.wall_ms < LATEST_MS
 }
 
 fn nonsense() -> ReadError {
