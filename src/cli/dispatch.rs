@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::cli::args::{Cli, ColorWhen, Command, RecordArgs, RunArgs, ServeArgs};
+use crate::cli::args::{Cli, ColorWhen, Command, KillArgs, RecordArgs, RunArgs, ServeArgs};
 use crate::cli::config::{Resolved, resolve};
 use crate::cli::settings::{SETTINGS, Settings, duration_ms, example};
 use crate::cli::{hosts, tools};
@@ -58,16 +58,7 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
             Ok(Exit::Fine)
         }
         Some(Command::Config(_)) => show(&resolved),
-        Some(Command::Kill(args)) => {
-            let kill = kill::Kill {
-                pids: args.pids.clone(),
-                dry_run: args.dry_run,
-                yes: args.yes || !settings.kill_confirm,
-                now: args.now,
-                protected: args.protected,
-            };
-            kill::run(&kill, &options, form)
-        }
+        Some(Command::Kill(args)) => kill::run(&kill_of(args, settings), &options, form),
         Some(Command::Explain(args)) => tools::explain(args, &options, form),
         Some(Command::Fit(args)) => tools::fit(args, &options, form, colours),
         Some(Command::Serve(args)) => serve::run(&serving(args, env), &options),
@@ -164,6 +155,16 @@ fn recording(args: &RecordArgs) -> anyhow::Result<record::Record> {
         anyhow::bail!("--answer is for a stream: write `vramlens record - --answer`");
     }
     Ok(record::Record { file: args.file.clone(), duration, max_size, redact: args.redact, answer })
+}
+
+pub(super) fn kill_of(args: &KillArgs, settings: &Settings) -> kill::Kill {
+    kill::Kill {
+        pids: args.pids.clone(),
+        dry_run: args.dry_run,
+        yes: args.yes || !settings.kill_confirm,
+        now: args.now,
+        protected: args.protected,
+    }
 }
 
 fn serving(args: &ServeArgs, env: Environment<'_>) -> serve::Serve {

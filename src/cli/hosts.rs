@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::cli::args::{Cli, Command};
-use crate::cli::dispatch::{Environment, show_view};
+use crate::cli::dispatch::{Environment, kill_of, show_view};
 use crate::cli::settings::Settings;
 use crate::cmd::look::Form;
-use crate::cmd::{Exit, hosts, top};
+use crate::cmd::{Exit, hosts, kill_host, top};
 use crate::runtime::live::From;
 use crate::runtime::options::Options;
 use crate::runtime::remote::{Host, Setup};
@@ -76,8 +76,11 @@ pub fn run(
             let need = args.need.as_deref().map(str::parse).transpose()?;
             hosts::triage(&setup, &options, form, need)
         }
+        Some(Command::Kill(args)) => {
+            kill_host::run(&kill_of(args, settings), &setup, &options, form)
+        }
         Some(_) => anyhow::bail!(
-            "--host is for the live view, --once, --json and triage; for the rest: ssh {} vramlens …",
+            "--host is for the live view, --once, --json, triage and kill; for the rest: ssh {} vramlens …",
             setup.hosts.first().map_or("HOST", Host::name)
         ),
     }

@@ -6,6 +6,7 @@ pub mod fit;
 pub mod fixes;
 pub mod hosts;
 pub mod kill;
+pub mod kill_host;
 pub mod look;
 pub mod past;
 pub mod record;

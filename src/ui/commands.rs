@@ -210,7 +210,9 @@ fn mark(app: &mut App, context: Context<'_>) {
 
 fn copy(app: &mut App, context: Context<'_>) -> Vec<Effect> {
     let line = context.findings.get(app.finding).filter(|_| app.page == Page::Fixes);
-    let line = line.and_then(|finding| finding.fixes.iter().find_map(|fix| fix.line.clone()));
+    let line = line
+        .and_then(|finding| finding.fixes.iter().find_map(|fix| fix.line.clone()))
+        .map(|line| app.hosts.command_here(&line));
     let text = line.or_else(|| {
         let rows = app.rows(context.view);
         let holder = app.subject_of_page(context.view, &rows);

@@ -2,6 +2,10 @@
 
 use crate::units::Bytes;
 
+/// Programs that act on the machine on which they are started.
+const ACTING: [&str; 7] =
+    ["vramlens", "sudo", "nvidia-smi", "systemctl", "docker", "podman", "kill"];
+
 /// The machines of a session; empty where only this one is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hosts {
@@ -15,6 +19,16 @@ impl Hosts {
     /// The machine that fills the screen.
     pub fn current(&self) -> Option<&HostLine> {
         self.lines.get(self.selected)
+    }
+
+    /// A command for the machine that fills the screen, as it is typed on this one: what ends a
+    /// process there means another one here.
+    pub fn command_here(&self, line: &str) -> String {
+        let acts = line.split(' ').next().is_some_and(|word| ACTING.contains(&word));
+        match self.current().filter(|host| acts && host.name != "local") {
+            Some(host) => format!("ssh -t {} '{}'", host.name, line.replace('\'', r"'\''")),
+            None => line.to_owned(),
+        }
     }
 
     /// Whether there is anything to choose from.
@@ -103,5 +117,24 @@ impl HostState {
             Self::NoGpu { .. } => "no GPU",
             Self::Away { .. } => "away",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_for_another_machine_goes_there() {
+        let host = |name: &str| HostLine { name: name.to_owned(), ..HostLine::default() };
+        let mut hosts = Hosts::default();
+        assert_eq!(hosts.command_here("sudo vramlens kill 7"), "sudo vramlens kill 7");
+        hosts.lines = vec![host("ana@box"), host("local")];
+        assert_eq!(hosts.command_here("vramlens kill 7"), "ssh -t ana@box 'vramlens kill 7'");
+        assert_eq!(hosts.command_here("docker rm 'x'"), r"ssh -t ana@box 'docker rm '\''x'\'''");
+        assert_eq!(hosts.command_here("export A=1"), "export A=1");
+        assert_eq!((hosts.step(true), hosts.step(false)), (1, 1));
+        hosts.selected = 1;
+        assert_eq!(hosts.command_here("vramlens kill 7"), "vramlens kill 7");
     }
 }

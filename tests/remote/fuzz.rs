@@ -67,8 +67,8 @@ proptest! {
             let count = found.len();
             *found[place.index(count)] = value;
         }
-        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        let stream = format!("{header}\n{text}");
+        let lines = lines.iter().map(Value::to_string);
+        let stream = std::iter::once(header).chain(lines).collect::<Vec<_>>().join("\n");
         let mut history = History::new();
         for arrival in Stream::new(stream.as_bytes()) {
             if let Ok(Arrival::Tick(tick)) = arrival {

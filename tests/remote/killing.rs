@@ -210,3 +210,37 @@ fn requests_without_end_do_no_harm() {
     let answer = far.ask(&json!({ "zombies": {} }));
     assert_eq!(answer["what"]["plan"]["rows"], json!([]), "{answer}");
 }
+
+#[test]
+fn a_script_ends_processes_on_one_machine() {
+    let devices = Devices::new();
+    let (_parent, dead, survivor) = Holder::ghost(&devices);
+    let boxes = [("box1", &*with_ghost(dead, survivor)), ("box2", &*used(1))];
+    let Some(farm) = Farm::new(&boxes) else { return };
+    farm.records("box1", &format!("export VRAMLENS_TEST_DEVICES={}", devices.variable()));
+    let run = |args: &[&str]| {
+        let output = farm.vramlens(args).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.code().unwrap(), text + &String::from_utf8_lossy(&output.stderr))
+    };
+    let dead = dead.to_string();
+    let (code, text) = run(&["kill", "--host", "box1", "--zombies", "--dry-run"]);
+    assert!(code == 0 && text.contains("box1: End 1 process, 5.0 GiB on GPU 0"), "{text}");
+    let (code, text) = run(&["kill", "--host", "box1", &dead]);
+    assert!(code == 2 && text.contains("add --yes"), "{text}");
+    let (code, text) = run(&["kill", "--host", "box2", &dead, "--yes"]);
+    assert!(code == 2 && text.contains("holds no GPU memory on box2"), "{text}");
+    let (code, text) = run(&["kill", "--host", "box1", "--host", "box2", "--zombies", "--yes"]);
+    assert!(code == 2 && text.contains("one machine at a time"), "{text}");
+    assert!(lives(survivor), "so far nothing was sent");
+    let (code, text) = run(&["kill", "--host", "box1", &dead, "--now", "--yes", "--json"]);
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(code, 0, "{answer:#}");
+    assert_eq!(answer["targets"][0]["pid"], survivor);
+    assert_eq!(answer["proof"]["complete"], true, "{answer:#}");
+    assert!(answer["proof"]["sentence"].as_str().unwrap().contains("freed 5.0 of 5.0 GiB"));
+    assert!(!lives(survivor));
+    farm.runs("box2", "exit 255");
+    let (code, text) = run(&["kill", "--host", "box2", "--zombies", "--yes"]);
+    assert!(code == 4 && text.contains("away"), "{text}");
+}

@@ -52,6 +52,8 @@ pub struct Far {
     answers: VecDeque<Box<Note>>,
     failure: Option<String>,
     pulse_at: Instant,
+    /// How often is looked, and whether at the traffic on the bus.
+    looks: (u64, bool),
 }
 
 impl Far {
@@ -74,6 +76,7 @@ impl Far {
             answers: VecDeque::new(),
             failure: None,
             pulse_at: Instant::now(),
+            looks: (options.interval_ms, false),
         })
     }
 
@@ -172,7 +175,13 @@ impl Far {
                 }
             }
             Ask::Look { interval_ms, pcie } => {
-                sampler.set_interval(interval_ms.clamp(100, 3_600_000));
+                let looks = (interval_ms.clamp(100, 3_600_000), pcie);
+                // Each change is looked at once; what is no change is not.
+                if std::mem::replace(&mut self.looks, looks) == looks {
+                    return;
+                }
+                self.options.interval_ms = looks.0;
+                sampler.set_interval(looks.0);
                 sampler.want(Wants { pcie, process_utilization: true, details: true });
             }
         }

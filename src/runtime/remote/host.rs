@@ -76,8 +76,9 @@ impl Host {
     }
 }
 
-/// No terminal, no question, no forwarding; a link that is dead is found out within 15 s.
-const OPTIONS: [&str; 17] = [
+/// No terminal, no question, no forwarding; a link that is dead is found out within 15 s. A shared
+/// connection that is there is used, and none is made: others' sessions would end with this program.
+const OPTIONS: [&str; 19] = [
     "-T",
     "-a",
     "-x",
@@ -91,6 +92,8 @@ const OPTIONS: [&str; 17] = [
     "ServerAliveCountMax=3",
     "-o",
     "ClearAllForwardings=yes",
+    "-o",
+    "ControlMaster=no",
     "-o",
     "RemoteCommand=none",
     "-o",
