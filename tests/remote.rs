@@ -136,7 +136,8 @@ fn a_driver_that_hangs_or_is_missing_there_is_named() {
 }
 
 /// A far end of the first version: it knows no `--answer`, and writes what that version wrote.
-pub fn first_version() -> String {
+/// `ticks` of them, three a second.
+pub fn first_version(ticks: u32) -> String {
     let recorded = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recordings/v1.vrt");
     let text = zstd::decode_all(&std::fs::read(recorded).unwrap()[..]).unwrap();
     let text = String::from_utf8(text).unwrap();
@@ -152,7 +153,8 @@ pub fn first_version() -> String {
     let (gpus, procs) = (tick("gpus"), tick("procs"));
     format!(
         "case \"$*\" in *--answer*) echo \"error: unexpected argument '--answer' found\" >&2; exit 2;; \
-         esac\necho '{header}'\nwhile read -r up rest < /proc/uptime; do now=${{up%.*}}000; \
+         esac\necho '{header}'\nn=0\nwhile [ $n -lt {ticks} ]; do n=$((n + 1)); \
+         read -r up rest < /proc/uptime; now=${{up%.*}}000; \
          echo '{gpus}' || exit; echo '{procs}'; sleep 0.3; done"
     )
 }
@@ -160,7 +162,7 @@ pub fn first_version() -> String {
 #[test]
 fn an_older_version_is_shown_and_says_that_nothing_can_be_ended_through_it() {
     let Some(farm) = Farm::new(&[("box1", &used(35)), ("box2", &used(1))]) else { return };
-    farm.runs("box2", &first_version());
+    farm.runs("box2", &first_version(10_000));
     let mut term = show(&farm, &["box2", "box1"], &["--interval", "300ms"], (24, 100));
     let text = term.wait("an older version", |text| {
         line(text, "box2").contains("older") && text.contains("GPU 0")
@@ -344,4 +346,32 @@ fn the_time_away_is_a_gap_and_what_was_before_is_kept() {
     drop(fleet);
     let pids = [farm.far_pids("box1"), farm.far_pids("box2")].concat();
     until("no far end is left", || !pids.iter().any(|pid| lives(*pid)));
+}
+
+#[test]
+fn fifty_machines_are_no_burden() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("ssh");
+    // What ssh would pass on, once, and then a silence that ends with the near end.
+    let text =
+        first_version(1).replace("exit 2;;", "exit 2;; *box49*) echo 'no route' >&2; exit 255;;");
+    std::fs::write(&script, format!("#!/bin/sh\n{text}\ncat > /dev/null\n")).unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&script, executable).unwrap();
+    let names: Vec<String> = (0..50).map(|n| format!("--host=box{n}")).collect();
+    let words: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut term = Term::start(&words, &[("VRAMLENS_REMOTE_SSH", &script)], 24, 100);
+    term.wait("all others", |text| {
+        text.contains("47 more") && text.contains("1 away") && !text.contains("connecting")
+    });
+    assert!(line(&term.text(), "box0").contains("1 GPU"), "{}", term.text());
+    term.send("H");
+    let text = term.wait("the last one", |text| line(text, "box49").starts_with('▸'));
+    assert!(line(&text, "box49").contains("no route"), "{text}");
+    let peak = peak_bytes(term.pid());
+    assert!(peak < 150 << 20, "{} MiB", peak >> 20);
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", term.pid())).unwrap().count();
+    assert!(tasks < 4 * 50, "{tasks} threads");
+    term.send("q");
+    assert_eq!(term.exit_code(), 0);
 }

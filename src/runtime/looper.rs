@@ -204,7 +204,7 @@ impl Looper {
 
     /// Tells of what the user wants to be told of, also while nobody reads the terminal.
     fn alert(&mut self) {
-        // The alerts of one machine would be those of another after a change of the selection.
+        // Of several machines each has its own, see `alert_of_hosts`.
         if self.notifier.listens() && self.live.fleet.is_none() {
             self.live.rebuild();
             let bytes = self.notifier.look(&self.live.view);

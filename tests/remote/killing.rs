@@ -244,3 +244,25 @@ fn a_script_ends_processes_on_one_machine() {
     let (code, text) = run(&["kill", "--host", "box2", "--zombies", "--yes"]);
     assert!(code == 4 && text.contains("away"), "{text}");
 }
+
+#[test]
+fn a_zombie_on_a_machine_that_is_not_shown_is_told_of_by_name() {
+    let devices = Devices::new();
+    let (_parent, dead, survivor) = Holder::ghost(&devices);
+    let boxes = [("box1", &*used(35)), ("box2", &*with_ghost(dead, survivor))];
+    let Some(farm) = Farm::new(&boxes) else { return };
+    farm.records("box2", &format!("export VRAMLENS_TEST_DEVICES={}", devices.variable()));
+    let (log, config) = (farm.path("alerts"), farm.path("config.toml"));
+    let text = format!("[alert]\nzombie = true\nbell = false\nlog = \"{}\"\n", log.display());
+    std::fs::write(&config, text).unwrap();
+    let args = ["--interval", "200ms", "--config", config.to_str().unwrap()];
+    let mut term = show(&farm, &["box1", "box2"], &args, (24, 100));
+    until("an alert", || std::fs::read_to_string(&log).is_ok_and(|text| text.contains("box2: ")));
+    // It is told once, also when that machine is the one that is shown.
+    term.send("h");
+    term.wait_for("press z");
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    term.send("q");
+    assert_eq!(term.exit_code(), 0);
+}

@@ -16,6 +16,11 @@ impl Live {
         taken
     }
 
+    /// What the session was told from outside.
+    pub(crate) const fn host_options(&self) -> &crate::runtime::options::Options {
+        &self.options
+    }
+
     /// Selects another machine. Nothing that was chosen on the last one holds for this one.
     pub fn select_host(&mut self, to: usize) {
         let Some(fleet) = &mut self.fleet else { return };

@@ -34,9 +34,31 @@ impl Looper {
                 News::Refused(why) => self.refused(why)?,
             }
         }
+        self.alert_of_hosts(own);
         // GPU facts wait for the process facts of the same moment, other machines for both.
         self.want_frame(if own { super::JOIN } else { OVERVIEW });
         Ok(())
+    }
+
+    /// Tells of what the user wants to be told of, on whichever machine it is.
+    fn alert_of_hosts(&mut self, own: bool) {
+        if !self.notifier.listens() {
+            return;
+        }
+        self.live.rebuild();
+        let Some(fleet) = &mut self.live.fleet else { return };
+        let (mut bytes, selected) = (Vec::new(), fleet.selected);
+        for n in fleet.fresh() {
+            if let Some(machine) = fleet.machines.get(n).filter(|_| n != selected) {
+                bytes.extend(self.notifier.look_at(machine.host.name(), &machine.seen.view));
+            }
+        }
+        if let Some(machine) = fleet.current().filter(|_| own) {
+            bytes.extend(self.notifier.look_at(machine.host.name(), &self.live.view));
+        }
+        if !bytes.is_empty() {
+            self.screen.send(&bytes);
+        }
     }
 
     pub(super) fn plan_at_host(&mut self, ask: Ask) -> io::Result<()> {
@@ -59,7 +81,7 @@ impl Looper {
 
     pub(super) fn retry_host(&self) {
         if let Some(fleet) = &self.live.fleet {
-            fleet.retry();
+            fleet.retry(self.live.host_options());
         }
     }
 

@@ -44,6 +44,8 @@ pub struct Fleet {
     asked: Option<Asked>,
     turn: usize,
     pcie: bool,
+    /// Whose view is new since it was last asked.
+    fresh: Vec<usize>,
 }
 
 /// What was asked of a machine, and is not answered to its end.
@@ -74,6 +76,7 @@ impl Fleet {
             asked: None,
             turn: 0,
             pcie: false,
+            fresh: Vec::new(),
         })
     }
 
@@ -228,11 +231,17 @@ impl Fleet {
         let _ = self.request(machine, Ask::Look { interval_ms: options.interval_ms, pcie });
     }
 
-    /// Tries the selected machine again now, where it is away.
-    pub fn retry(&self) {
-        if let Some(machine) = self.current() {
+    /// Tries the selected machine again now, where its figures do not arrive.
+    pub fn retry(&self, options: &Options) {
+        let machine = self.current();
+        if let Some(machine) = machine.filter(|one| !one.line(options).state.is_current()) {
             machine.link.retry();
         }
+    }
+
+    /// The machines that are not selected and whose view is new since this was last asked.
+    pub fn fresh(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.fresh)
     }
 
     /// Makes the overview.
@@ -246,6 +255,9 @@ impl Fleet {
             };
             if machine.refresh(options) {
                 built += 1;
+                if self.fresh.len() < count {
+                    self.fresh.push(n);
+                }
                 if built == BUILDS_A_TURN {
                     self.turn = n + 1;
                     break;

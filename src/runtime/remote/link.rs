@@ -99,9 +99,15 @@ impl Link {
         })
     }
 
-    /// Tries again now.
+    /// Tries again now; what is under way is given up.
     pub fn retry(&self) {
-        self.control.lock().retry = true;
+        let mut state = self.control.lock();
+        state.retry = true;
+        if let Some(child) = &mut state.child {
+            // The thread that reads its output reaps it.
+            let _ = child.kill();
+        }
+        drop(state);
         self.control.changed.notify_all();
     }
 }
@@ -144,6 +150,7 @@ impl Worker {
         let mut answers = true;
         while self.inbox.put(Came::Link(LinkState::Connecting)) {
             let began = Instant::now();
+            self.control.lock().retry = false;
             let ended = self.session(answers);
             if ended.older && answers {
                 answers = false;
@@ -167,8 +174,7 @@ impl Worker {
     /// Waits; yes where the user wants it tried now.
     fn pause(&self, wait: Duration) -> bool {
         let quiet = |state: &mut State| !state.closed && !state.retry;
-        let mut state = self.control.lock();
-        state.retry = false;
+        let state = self.control.lock();
         let waited = self.control.changed.wait_timeout_while(state, wait, quiet);
         std::mem::take(&mut waited.unwrap_or_else(PoisonError::into_inner).0.retry)
     }

@@ -191,7 +191,8 @@ fn bar(canvas: &mut Canvas<'_>, (from, to): (u16, u16), host: &HostLine, fresh: 
     }
     let (theme, glyphs) = (canvas.look.theme, canvas.look.glyphs);
     let cells = u128::from(to - from);
-    let full = (u128::from(host.used.0) * cells).div_ceil(u128::from(host.total.0)).min(cells);
+    let whole = u128::from(host.total.0);
+    let full = ((u128::from(host.used.0) * cells + whole / 2) / whole).min(cells);
     let middle = from + full as u16;
     let style = if fresh { theme.text } else { theme.dim };
     canvas.fill(from, middle, 0, glyphs.holders[0], style);
