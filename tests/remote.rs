@@ -94,6 +94,28 @@ fn two_machines_are_shown_one_goes_away_and_comes_back() {
 }
 
 #[test]
+fn a_near_end_that_dies_leaves_nobody_behind() {
+    let Some(farm) = Farm::new(&[("box1", &used(35))]) else { return };
+    let mut term = show(&farm, &["box1", "local"], &["--interval", "200ms"], (24, 80));
+    term.wait("its figures", |text| line(text, "box1").contains("live"));
+    let started = children(term.pid());
+    assert_eq!(started.len(), 2, "ssh, and this machine's own");
+    term.signal(nix::sys::signal::Signal::SIGKILL);
+    assert_ne!(term.exit_code(), 0);
+    let all = [started, farm.far_pids("box1")].concat();
+    until("nobody is left", || !all.iter().any(|pid| lives(*pid)));
+}
+
+/// The processes that a process has started.
+fn children(of: i32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{of}/task")).unwrap();
+    let lists =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
+    let pids: String = lists.collect();
+    pids.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
+#[test]
 fn one_machine_needs_no_overview_and_is_named_in_the_header() {
     let Some(farm) = Farm::new(&[("box1", &used(35))]) else { return };
     let mut term = show(&farm, &["box1"], &["--interval", "200ms"], (24, 80));

@@ -120,9 +120,8 @@ impl Drop for Link {
         // Its standard input ends, and with that the far end.
         state.requests = None;
         if let Some(child) = &mut state.child {
+            // The thread that reads its output reaps it; nothing waits for it here.
             let _ = child.kill();
-            // Killed, it is gone in a moment; the thread may not come to reap it any more.
-            let _ = child.wait();
         }
         self.control.changed.notify_all();
     }
