@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::cli::args::{Cli, ColorWhen, Command, DriverArgs, RecordArgs, RunArgs, ServeArgs};
+use crate::cli::args::{
+    Cli, ColorWhen, Command, DriverArgs, KillArgs, RecordArgs, RunArgs, ServeArgs,
+};
 use crate::cli::config::{Resolved, resolve};
 use crate::cli::settings::{SETTINGS, Settings, duration_ms, example};
-use crate::cli::tools;
+use crate::cli::{hosts, tools};
 use crate::cmd::look::{self, Form};
 use crate::cmd::{Exit, doctor, kill, past, record, run as command, serve, top};
 use crate::runtime::live::From;
@@ -38,6 +40,9 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
     let options = options(settings);
     let form = Form { json: cli.common.json, ascii: is_ascii(settings, env) };
     let colours = is_coloured(settings, env) && std::io::stdout().is_terminal();
+    if let Some(setup) = hosts::setup(cli, settings)? {
+        return hosts::run(cli, settings, options, form, setup, env);
+    }
     match &cli.command {
         None => view(cli, settings, options, form, env),
         Some(Command::Triage(args)) => {
@@ -60,16 +65,7 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
             Ok(Exit::Fine)
         }
         Some(Command::Config(_)) => show(&resolved),
-        Some(Command::Kill(args)) => {
-            let kill = kill::Kill {
-                pids: args.pids.clone(),
-                dry_run: args.dry_run,
-                yes: args.yes || !settings.kill_confirm,
-                now: args.now,
-                protected: args.protected,
-            };
-            kill::run(&kill, &options, form)
-        }
+        Some(Command::Kill(args)) => kill::run(&kill_of(args, settings), &options, form),
         Some(Command::Explain(args)) => tools::explain(args, &options, form),
         Some(Command::Fit(args)) => tools::fit(args, &options, form, colours),
         Some(Command::Serve(args)) => serve::run(&serving(args, env), &options),
@@ -152,7 +148,7 @@ fn view(
     show_view(settings, options, form, env, from)
 }
 
-fn show_view(
+pub(super) fn show_view(
     settings: &Settings,
     options: Options,
     form: Form,
@@ -179,7 +175,21 @@ fn recording(args: &RecordArgs) -> anyhow::Result<record::Record> {
         )),
     };
     let max_size = args.max_size.as_deref().map(str::parse).transpose()?;
-    Ok(record::Record { file: args.file.clone(), duration, max_size, redact: args.redact })
+    let answer = args.answer;
+    if answer && args.file != std::path::Path::new("-") {
+        anyhow::bail!("--answer is for a stream: write `vramlens record - --answer`");
+    }
+    Ok(record::Record { file: args.file.clone(), duration, max_size, redact: args.redact, answer })
+}
+
+pub(super) fn kill_of(args: &KillArgs, settings: &Settings) -> kill::Kill {
+    kill::Kill {
+        pids: args.pids.clone(),
+        dry_run: args.dry_run,
+        yes: args.yes || !settings.kill_confirm,
+        now: args.now,
+        protected: args.protected,
+    }
 }
 
 fn serving(args: &ServeArgs, env: Environment<'_>) -> serve::Serve {

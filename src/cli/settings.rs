@@ -42,6 +42,12 @@ pub struct Settings {
     pub alerts: AlertRules,
     /// How.
     pub alert_actions: Actions,
+    /// What is run on other machines.
+    pub remote_command: Vec<String>,
+    /// The program that connects to them, and its first arguments.
+    pub remote_ssh: Vec<String>,
+    /// What `--host all` means.
+    pub remote_hosts: Vec<String>,
 }
 
 /// One row of the table.
@@ -264,6 +270,27 @@ pub const SETTINGS: &[Setting] = &[
             Ok(())
         },
     },
+    Setting {
+        key: "remote.hosts",
+        env: "VRAMLENS_REMOTE_HOSTS",
+        default: "[]",
+        doc: "What `--host all` means: names as ssh takes them, and local for this machine.",
+        apply: |s, v| words(v).map(|words| s.remote_hosts = words).ok_or(WORDS),
+    },
+    Setting {
+        key: "remote.command",
+        env: "VRAMLENS_REMOTE_COMMAND",
+        default: "[\"vramlens\"]",
+        doc: "What is run on the other machines, as [\"~/bin/vramlens\"] or [\"sudo\", \"-n\", \"vramlens\"].",
+        apply: |s, v| program(v).map(|words| s.remote_command = words).ok_or(WORDS),
+    },
+    Setting {
+        key: "remote.ssh",
+        env: "VRAMLENS_REMOTE_SSH",
+        default: "[\"ssh\"]",
+        doc: "The program that connects to them and its first arguments, as [\"ssh\", \"-F\", \"FILE\"]; it takes OpenSSH's options.",
+        apply: |s, v| program(v).map(|words| s.remote_ssh = words).ok_or(WORDS),
+    },
 ];
 
 /// `95%`, `20GiB`.
@@ -286,6 +313,11 @@ fn words(text: &str) -> Option<Vec<String>> {
     let table: toml::Table = toml::from_str(&format!("list = {text}")).ok()?;
     let list = table.get("list")?.as_array()?;
     list.iter().map(|word| word.as_str().map(ToOwned::to_owned)).collect()
+}
+
+/// The same with one word at least.
+fn program(text: &str) -> Option<Vec<String>> {
+    words(text).filter(|words| !words.is_empty())
 }
 
 /// Milliseconds of `500ms`, `1s`, `10m`, `2h`; within 100 ms and an hour.

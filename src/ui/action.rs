@@ -19,6 +19,9 @@ pub enum Action {
     PreviousGpu,
     Gpu,
     AllGpus,
+    NextHost,
+    PreviousHost,
+    RetryHost,
     Sort,
     Reverse,
     Tree,
@@ -124,6 +127,9 @@ actions! {
     Show Reverse "reverse" ["S"], "reverse", "turn the order round";
     Show Tree "tree" ["t"], "tree", "processes under their launchers";
     Show Filter "filter" ["/"], "filter", "filter: user:ana state:zombie vram>2G python";
+    Show NextHost "next-host" ["h"], "next host", "with --host: the next machine";
+    Show PreviousHost "previous-host" ["H"], "previous host", "with --host: the machine before";
+    Show RetryHost "retry-host" ["R"], "retry now", "with --host: try to reach this machine now";
     Time Back "back" ["left"], "back in time", "back in time";
     Time Forward "forward" ["right"], "forward", "forward in time";
     Time Oldest "oldest" ["home"], "oldest", "the oldest moment that is kept";

@@ -170,6 +170,8 @@ pub enum Hit {
     Tab(Tab),
     /// Selects a fix.
     Finding(usize),
+    /// Shows a machine.
+    Host(usize),
 }
 
 /// What the last frame showed where: `draw` gives it, the next click needs it.
@@ -231,6 +233,8 @@ pub struct App {
     pub position: Position,
     /// The name of the recording that is shown. Hostile text.
     pub recording: Option<String>,
+    /// The machines, where there are several.
+    pub hosts: super::hosts::Hosts,
     /// The selected fix.
     pub finding: usize,
     /// How far a text page is scrolled.
