@@ -2,8 +2,12 @@
 //! name. Columns, sort keys, help, reports and metrics come from it.
 
 mod cells;
+mod classes;
+mod own;
 
 pub use cells::*;
+pub use classes::*;
+pub use own::{OWN, OwnCost, OwnField, own_line};
 
 /// What a field is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

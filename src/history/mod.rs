@@ -59,7 +59,9 @@ pub struct History {
     gap_pending: bool,
     gaps: VecDeque<Gap>,
     gpus: HashMap<GpuUuid, GpuTrack>,
-    live: HashMap<(GpuUuid, Pid), HolderTrack>,
+    /// Rows that are listed now, by GPU, and how many.
+    live: HashMap<GpuUuid, HashMap<Pid, HolderTrack>>,
+    live_rows: usize,
     dead: VecDeque<HolderTrack>,
     listed: HashSet<Pid>,
     procs: HashMap<ProcId, ProcTrack>,
@@ -142,19 +144,24 @@ impl History {
     }
 
     fn push_rows(&mut self, at_ms: u64, gpu: &GpuSample, gap: bool) {
-        for row in gpu.processes.value().into_iter().flatten() {
-            let key = (gpu.uuid.clone(), row.pid);
-            if let Some(track) = self.live.get_mut(&key) {
-                let before = track.bytes.weight();
-                track.push(at_ms, row, gap);
-                self.runs = (self.runs + track.bytes.weight()).saturating_sub(before);
-            } else if self.live.len() < MAX_LIVE {
-                let mut track = self.taken_up(gpu, row.pid, at_ms);
-                let before = track.bytes.weight();
-                track.push(at_ms, row, gap);
-                self.runs = (self.runs + track.bytes.weight()).saturating_sub(before);
-                self.live.insert(key, track);
+        let Some(rows) = gpu.processes.value() else { return };
+        let mut tracks = self.live.remove(&gpu.uuid).unwrap_or_default();
+        for row in rows {
+            if !tracks.contains_key(&row.pid) {
+                if self.live_rows >= MAX_LIVE {
+                    continue;
+                }
+                self.live_rows += 1;
+                tracks.insert(row.pid, self.taken_up(gpu, row.pid, at_ms));
             }
+            if let Some(track) = tracks.get_mut(&row.pid) {
+                let before = track.bytes.weight();
+                track.push(at_ms, row, gap);
+                self.runs = (self.runs + track.bytes.weight()).saturating_sub(before);
+            }
+        }
+        if !tracks.is_empty() {
+            self.live.insert(gpu.uuid.clone(), tracks);
         }
     }
 
@@ -186,31 +193,23 @@ impl History {
 
     /// Rows that a list no longer names. A list that could not be read closes nothing.
     fn close_rows(&mut self, at_ms: u64, tick: &GpuTick) {
-        if self.live.values().all(|track| track.last_ms >= at_ms) {
-            return;
-        }
-        let readable: HashSet<_> = tick
-            .gpus
-            .iter()
-            .filter(|gpu| gpu.processes.value().is_some())
-            .map(|g| &g.uuid)
-            .collect();
-        let known: HashSet<_> = tick.gpus.iter().map(|gpu| &gpu.uuid).collect();
-        let gone: Vec<_> = self
-            .live
-            .iter()
-            .filter(|(key, track)| {
-                track.last_ms < at_ms && (readable.contains(&key.0) || !known.contains(&key.0))
-            })
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in gone {
-            if let Some(mut track) = self.live.remove(&key) {
-                let before = track.bytes.weight();
-                track.close(at_ms);
-                self.runs = (self.runs + track.bytes.weight()).saturating_sub(before);
-                self.dead.push_back(track);
+        let mut gone = Vec::new();
+        for (uuid, tracks) in &mut self.live {
+            let gpu = tick.gpus.iter().find(|gpu| gpu.uuid == *uuid);
+            if gpu.is_none_or(|gpu| gpu.processes.value().is_some()) {
+                let ended = tracks.extract_if(|_, track| track.last_ms < at_ms);
+                gone.extend(ended.map(|(_, track)| track));
             }
+        }
+        self.live.retain(|_, tracks| !tracks.is_empty());
+        self.live_rows -= gone.len();
+        // As the driver lists them, not as the tables happen to hold them.
+        gone.sort_by_key(|track| (track.index, track.pid));
+        for mut track in gone {
+            let before = track.bytes.weight();
+            track.close(at_ms);
+            self.runs = (self.runs + track.bytes.weight()).saturating_sub(before);
+            self.dead.push_back(track);
         }
     }
 
@@ -229,7 +228,7 @@ impl History {
             procs.insert(process.id.pid, kept.unwrap_or_else(|| Arc::new(process)));
         }
         self.procs.retain(|id, _| procs.get(&id.pid).is_some_and(|process| process.id == *id));
-        for track in self.live.values_mut() {
+        for track in self.live.values_mut().flat_map(HashMap::values_mut) {
             track.look(at_ms, procs.get(&track.pid));
         }
         let look = Look { at: tick.at, scan: tick.scan, host: tick.host, procs };
@@ -268,9 +267,9 @@ impl History {
             }
         }
         if self.runs > MAX_RUNS {
-            let share = (MAX_RUNS * 3 / 4 / self.live.len().max(1)).max(3);
+            let share = (MAX_RUNS * 3 / 4 / self.live_rows.max(1)).max(3);
             self.runs = 0;
-            for track in self.live.values_mut() {
+            for track in self.live.values_mut().flat_map(HashMap::values_mut) {
                 track.bytes.thin(share);
                 self.runs += track.bytes.weight();
             }
@@ -322,12 +321,12 @@ impl History {
 
     /// The past of a row that is listed now.
     pub fn holder(&self, gpu: &GpuUuid, pid: Pid) -> Option<&HolderTrack> {
-        self.live.get(&(gpu.clone(), pid))
+        self.live.get(gpu)?.get(&pid)
     }
 
     /// Every row that is remembered: listed now, and not any more, in no order.
     pub fn holders(&self) -> impl Iterator<Item = &HolderTrack> {
-        self.live.values().chain(&self.dead)
+        self.live.values().flat_map(HashMap::values).chain(&self.dead)
     }
 
     /// Rows that left the lists, the longest gone first.
@@ -347,7 +346,7 @@ impl History {
 
     /// Runs kept for all holders together, 8 bytes each, and rows: for the self-check.
     pub fn weight(&self) -> (usize, usize) {
-        (self.runs, self.live.len() + self.dead.len())
+        (self.runs, self.live_rows + self.dead.len())
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use crate::ids::Stamp;
 use crate::runtime::footprint;
 use crate::runtime::live::Live;
 use crate::runtime::screen::Screen;
+use crate::ui::Position;
 
 /// Without an arrival for this long the figures have visibly aged.
 const AGED: Duration = Duration::from_millis(1_200);
@@ -16,6 +18,51 @@ const UNSEEN: Duration = Duration::from_secs(5);
 const REVIVED: Duration = Duration::from_millis(300);
 /// After this the start is over.
 const STARTED: Duration = Duration::from_secs(3);
+
+/// How often processes are looked at while an earlier moment is shown, in milliseconds.
+const PAUSED_LOOK_MS: u64 = 4_500;
+/// The refresh interval at the least while nobody sees the screen, in milliseconds.
+const HIDDEN_INTERVAL_MS: u64 = 5_000;
+
+/// How often it is worth looking.
+#[derive(Debug, Default)]
+pub struct Rhythm {
+    /// Nobody sees the screen.
+    hidden: bool,
+    /// When processes were looked at last, milliseconds since boot.
+    looked_ms: u64,
+}
+
+impl Rhythm {
+    /// Whether the processes are looked at now; counts it where they are.
+    pub fn looks(&mut self, now: Stamp, paused: bool) -> bool {
+        let rest_ms = if paused { PAUSED_LOOK_MS } else { 0 };
+        let due = now.boot_ms.saturating_sub(self.looked_ms) >= rest_ms;
+        if due {
+            self.looked_ms = now.boot_ms;
+        }
+        due
+    }
+
+    /// The refresh interval where the user has chosen this one.
+    pub fn interval_ms(&self, chosen_ms: u64) -> u64 {
+        if self.hidden { chosen_ms.max(HIDDEN_INTERVAL_MS) } else { chosen_ms }
+    }
+}
+
+impl Live {
+    /// Whether an earlier moment of a live session is shown.
+    pub fn is_paused(&self) -> bool {
+        self.app.position != Position::Live && !self.is_replay()
+    }
+
+    /// Whether anybody sees the screen. Nobody does where the terminal takes nothing for a while.
+    fn set_hidden(&mut self, hidden: bool) {
+        if std::mem::replace(&mut self.rhythm.hidden, hidden) != hidden {
+            self.pace();
+        }
+    }
+}
 
 /// When the view began, until the start is over.
 pub struct Idle(Option<Instant>);
@@ -51,7 +98,7 @@ pub fn frame_after(live: &Live, usual: Duration) -> Duration {
 /// The terminal takes frames again: how long the next one waits for fresh figures, where there have
 /// been few for a while.
 pub fn seen_again(live: &mut Live) -> Option<Duration> {
-    let hidden = live.is_hidden();
+    let hidden = live.rhythm.hidden;
     live.set_hidden(false);
     hidden.then_some(REVIVED)
 }

@@ -1,35 +1,33 @@
 //! What the loop owns: the history, the view made of it, the state of the screen, and where ticks
 //! come from.
 
+mod hosts;
+
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-use crate::analyze::{Kept, Moment, View};
+use crate::analyze::{Moment, View};
 use crate::history::History;
 use crate::ids::Stamp;
 use crate::record;
-use crate::rules::{self, Finding};
+use crate::rules::Finding;
+use crate::runtime::conclude::Conclusions;
+use crate::runtime::cost::{Counts, Meter};
+use crate::runtime::idle::Rhythm;
 use crate::runtime::inspector::Inspector;
 use crate::runtime::kill::Killing;
 use crate::runtime::models::Models;
 use crate::runtime::options::{Options, absent, blank, driver, probe};
+use crate::runtime::remote::{Setup, fleet::Fleet};
 use crate::runtime::sampler::{Sampled, Sampler};
 use crate::runtime::{clock, gather, player};
 use crate::sample::Tick;
 use crate::source::replay::Pace;
 use crate::source::{Progress, SourceError};
 use crate::ui::{self, App, Position};
-
-/// The rules look again after this, also where nothing that they look at has moved: some of it is
-/// only the time that has passed.
-const RULES_MS: u64 = 5_000;
-/// How often processes are looked at while an earlier moment is shown.
-const PAUSED_LOOK_MS: u64 = 4_500;
-/// The refresh interval at the least while nobody sees the screen.
-const HIDDEN_INTERVAL_MS: u64 = 5_000;
 
 /// Where ticks come from.
 #[derive(Debug, Clone)]
@@ -40,13 +38,15 @@ pub enum From {
     Demo,
     /// A recording, this many times as fast.
     File(PathBuf, f64),
+    /// Several machines.
+    Hosts(Arc<Setup>),
 }
 
 impl From {
     /// What the banner says of a recording. Hostile text.
     pub fn title(&self) -> Option<String> {
         match self {
-            Self::Driver => None,
+            Self::Driver | Self::Hosts(_) => None,
             Self::Demo => Some("an NVIDIA H200, built in".to_owned()),
             Self::File(path, _) => Some(path.display().to_string()),
         }
@@ -66,6 +66,7 @@ pub enum Answer {
 enum Feed {
     Driver { sampler: Sampler, inspector: Inspector },
     Recording,
+    Hosts,
 }
 
 /// The state of a session.
@@ -88,6 +89,8 @@ pub struct Live {
     pub models: Models,
     /// An order that is carried out.
     pub killing: Option<Killing>,
+    /// The machines, where there are several.
+    pub fleet: Option<Fleet>,
     /// For answers.
     pub answer_to: Sender<Answer>,
     options: Options,
@@ -96,14 +99,11 @@ pub struct Live {
     now: Stamp,
     seen_gpus: bool,
     stale: bool,
-    /// What the view that is shown leaves to the next.
-    kept: Kept,
-    /// When the rules ran last, and on what.
-    ruled: (u64, Option<u64>),
-    /// When processes were asked about last, milliseconds since boot.
-    asked_ms: u64,
-    /// Whether nobody sees the screen.
-    hidden: bool,
+    conclusions: Conclusions,
+    pub(super) rhythm: Rhythm,
+    /// What is shown of a source that hangs, until it answers again.
+    complaint: Option<String>,
+    meter: Meter,
 }
 
 impl Live {
@@ -114,6 +114,10 @@ impl Live {
     pub fn open(app: App, options: Options, from: From) -> io::Result<Self> {
         let (answer_to, answers) = mpsc::channel(16);
         let (feed, samples, facts) = open(&options, &from)?;
+        let fleet = match &from {
+            From::Hosts(setup) => Some(Fleet::open(setup, &options)?),
+            _ => None,
+        };
         let history = History::new();
         let moment = blank(clock::now(), options.interval_ms);
         let view = View::build(&history, &moment);
@@ -128,6 +132,7 @@ impl Live {
             answers,
             models: Models::spawn()?,
             killing: None,
+            fleet,
             answer_to,
             options,
             from,
@@ -135,10 +140,10 @@ impl Live {
             now,
             seen_gpus: false,
             stale: false,
-            kept: Kept::default(),
-            ruled: (0, None),
-            asked_ms: 0,
-            hidden: false,
+            conclusions: Conclusions::default(),
+            rhythm: Rhythm::default(),
+            complaint: None,
+            meter: Meter::default(),
         })
     }
 
@@ -148,7 +153,7 @@ impl Live {
     /// Where no thread is to be had.
     pub fn reopen(&mut self, from: From) -> io::Result<()> {
         (self.feed, self.samples, self.facts) = open(&self.options, &from)?;
-        self.from = from;
+        (self.from, self.fleet) = (from, None);
         self.history = History::new();
         self.seen_gpus = false;
         self.stale = true;
@@ -169,14 +174,16 @@ impl Live {
 
     /// Takes a tick. True where there is something new to see.
     pub fn push(&mut self, tick: Tick) {
-        let at_ms = tick.at().boot_ms;
         if let (Tick::Gpus(gpus), Feed::Driver { inspector, .. }) = (&tick, &self.feed) {
-            let rest_ms = if self.is_paused() { PAUSED_LOOK_MS } else { 0 };
-            if at_ms.saturating_sub(self.asked_ms) >= rest_ms {
+            if self.rhythm.looks(tick.at(), self.is_paused()) {
                 inspector.ask(gather::listed_pids(&tick));
-                self.asked_ms = at_ms;
             }
             self.seen_gpus |= !gpus.gpus.is_empty();
+            let shown = self.app.message.as_ref().map(|message| &message.text);
+            if self.complaint.is_some() && shown == self.complaint.as_ref() {
+                self.app.message = None;
+            }
+            self.complaint = None;
         }
         self.seen_gpus |= self.is_replay();
         if self.is_replay() {
@@ -187,15 +194,15 @@ impl Live {
         self.stale |= !self.is_paused();
     }
 
-    /// Whether an earlier moment of a live session is shown.
-    pub fn is_paused(&self) -> bool {
-        self.app.position != Position::Live && !self.is_replay()
-    }
-
     /// The source failed: with nothing seen so far the reason fills the screen, otherwise it is a
     /// line.
     pub fn failed(&mut self, error: &SourceError) {
-        if self.seen_gpus {
+        // Nothing is said of GPUs where only the process that asks has failed.
+        let elsewhere = matches!(error, SourceError::Hangs(_) | SourceError::Died(_));
+        if self.seen_gpus || elsewhere {
+            // That one has ended stays true when another answers.
+            let hangs = matches!(error, SourceError::Hangs(_));
+            self.complaint = hangs.then(|| error.to_string());
             self.app.message = Some(ui::Message { text: error.to_string(), error: true });
             self.stale = true;
             return;
@@ -219,27 +226,23 @@ impl Live {
                 self.app.say("the recording ends here: ← goes back in it");
                 Ok(())
             }
-            From::Driver => Ok(()),
+            From::Driver | From::Hosts(_) => Ok(()),
         }
     }
 
     /// Makes the view of now, where something has changed since the last one.
     pub fn rebuild(&mut self) {
         if !self.stale {
-            return;
+            return self.show_hosts();
         }
         self.stale = false;
-        self.view = View::build_next(&self.history, &self.moment(), &mut self.kept);
+        self.view = self.conclusions.view(&self.history, &self.moment());
         crate::analyze::select::keep(&mut self.view, &self.options.gpus);
-        if !self.is_replay() {
+        if matches!(self.feed, Feed::Driver { .. }) {
             self.models.complete(&mut self.view);
         }
-        let (now_ms, grounds) = (self.view.at.boot_ms, rules::grounds(&self.view));
-        let (then_ms, known) = self.ruled;
-        if known != Some(grounds) || now_ms.abs_diff(then_ms) >= RULES_MS {
-            self.findings = rules::run(&self.view);
-            self.ruled = (now_ms, Some(grounds));
-        }
+        self.conclusions.rules(&self.view, &mut self.findings);
+        self.sum_up_hosts();
     }
 
     /// That figures have aged although nothing arrived.
@@ -248,6 +251,9 @@ impl Live {
     }
 
     fn moment(&self) -> Moment {
+        if let Some(moment) = self.host_moment() {
+            return moment;
+        }
         let live = blank(clock::now(), self.options.interval_ms);
         let at_boot_ms = match self.app.position {
             Position::Live => None,
@@ -255,7 +261,7 @@ impl Live {
         };
         let (in_flight, dropped_ticks) = match &self.feed {
             Feed::Driver { sampler, .. } => (sampler.progress.current(), sampler.dropped()),
-            Feed::Recording => (None, 0),
+            Feed::Recording | Feed::Hosts => (None, 0),
         };
         Moment {
             now: if self.is_replay() { self.now } else { live.now },
@@ -270,7 +276,10 @@ impl Live {
     }
 
     /// What slow figures are shown now.
-    pub fn want(&self, wants: ui::Wants) {
+    pub fn want(&mut self, wants: ui::Wants) {
+        if let Some(fleet) = &mut self.fleet {
+            fleet.want(wants.pcie, &self.options);
+        }
         if let Feed::Driver { sampler, .. } = &self.feed {
             sampler.want(crate::source::Wants {
                 pcie: wants.pcie,
@@ -286,23 +295,36 @@ impl Live {
         self.pace();
     }
 
-    /// Whether anybody sees the screen. Nobody does where the terminal takes nothing for a while.
-    pub fn set_hidden(&mut self, hidden: bool) {
-        if std::mem::replace(&mut self.hidden, hidden) != hidden {
-            self.pace();
-        }
-    }
-
-    /// Whether it is paced for nobody.
-    pub const fn is_hidden(&self) -> bool {
-        self.hidden
-    }
-
-    fn pace(&self) {
+    pub(super) fn pace(&mut self) {
         if let Feed::Driver { sampler, .. } = &self.feed {
-            let least_ms = if self.hidden { HIDDEN_INTERVAL_MS } else { 0 };
-            sampler.set_interval(self.options.interval_ms.max(least_ms));
+            sampler.set_interval(self.rhythm.interval_ms(self.options.interval_ms));
         }
+        if let Some(fleet) = &mut self.fleet {
+            fleet.look_all(&self.options);
+        }
+    }
+
+    /// Looks at once, at GPUs that sleep too.
+    pub fn wake(&self) {
+        if let Feed::Driver { sampler, .. } = &self.feed {
+            sampler.progress.wake();
+            sampler.nudge();
+        }
+    }
+
+    /// Measures what this program costs, while that is shown.
+    pub fn measure(&mut self, written_bytes: u64) {
+        if !self.app.shows_cost {
+            self.app.cost = None;
+            return;
+        }
+        let apart = match &self.feed {
+            Feed::Driver { sampler, .. } => sampler.progress.apart(),
+            Feed::Recording | Feed::Hosts => None,
+        };
+        let looks = self.history.gpu_tick().map_or(0, |tick| tick.seq + 1);
+        let counts = Counts { written_bytes, looks, apart };
+        self.app.cost = Some(self.meter.read(&self.view, counts));
     }
 
     /// Looks at once.
@@ -332,6 +354,7 @@ fn open(options: &Options, from: &From) -> io::Result<Opened> {
             let (inspector, facts) = Inspector::spawn(probe(options))?;
             Ok((Feed::Driver { sampler, inspector }, samples, facts))
         }
+        From::Hosts(_) => Ok((Feed::Hosts, never(), never())),
         From::Demo => {
             let open = || record::Reader::new(DEMO).map_err(unreadable);
             Ok((Feed::Recording, player::spawn(Pace::speed(1.0), open)?, never()))
@@ -361,7 +384,7 @@ fn unreadable(error: record::ReadError) -> SourceError {
 }
 
 /// A channel on which nothing comes; it stays open, so that the loop need not know.
-fn never() -> Receiver<Tick> {
+fn never<T>() -> Receiver<T> {
     let (to, from) = mpsc::channel(1);
     std::mem::forget(to);
     from

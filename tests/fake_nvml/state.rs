@@ -43,11 +43,15 @@ pub(crate) struct State {
     pub(crate) prepared: HashMap<Handle, Arc<Listed>>,
     /// The driver's reload under which the library was initialised.
     initialised: Option<u32>,
+    /// Open for as long as the library is initialised, as the real one keeps device files.
+    opened: Option<std::fs::File>,
     library: PathBuf,
     file: PathBuf,
     read: Option<FileKey>,
     looked: Instant,
     calls: BTreeMap<String, u64>,
+    /// By GPU.
+    calls_on: BTreeMap<u32, u64>,
 }
 
 /// Tells one content of a file from the next, be it written over or put in its place.
@@ -67,6 +71,13 @@ fn lock() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Looks at the scenario in force.
+pub(crate) fn with_scenario<T>(look: impl FnOnce(&Scenario) -> T) -> T {
+    let mut state = lock();
+    state.reread();
+    look(&state.scenario)
+}
+
 /// Answers one call, after the errors and stalls that the scenario has for it.
 pub(crate) fn serve(
     call: &'static str,
@@ -76,12 +87,18 @@ pub(crate) fn serve(
     let gpu = device.map(|handle| (handle >> 8) as u32).map(|plus_one| plus_one.wrapping_sub(1));
     let mut state = lock();
     state.reread();
-    state.count(call);
+    state.count(call, gpu);
     while state.stalls(call, gpu) {
         drop(state);
         std::thread::sleep(Duration::from_millis(5));
         state = lock();
         state.reread();
+    }
+    if state.scenario.crash.iter().any(|crash| is_about(&crash.call, crash.gpu, call, gpu)) {
+        // The first one is taken by Rust's own handler, which looks for an overflown stack.
+        for _ in 0..2 {
+            let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGSEGV);
+        }
     }
     if state.read.is_none() {
         return UNKNOWN;
@@ -92,6 +109,7 @@ pub(crate) fn serve(
     let opening = call.starts_with("nvmlInit");
     if opening {
         state.initialised = Some(state.scenario.reloads);
+        state.opened = std::fs::File::open(&state.file).ok();
     } else if state.initialised != Some(state.scenario.reloads) {
         return UNINITIALIZED;
     }
@@ -105,7 +123,10 @@ pub(crate) fn serve(
 impl State {
     fn new() -> Self {
         let library = library_path();
-        let calls = counted(&library);
+        let mut calls = counted(&library);
+        let calls_on = (0..1 << 8)
+            .filter_map(|gpu| Some((gpu, calls.remove(&format!("gpu:{gpu}"))?)))
+            .collect();
         let beside = || with_suffix(&library, ".toml");
         let file = std::env::var_os("VRAMLENS_FAKE_NVML").map_or_else(beside, PathBuf::from);
         Self {
@@ -114,16 +135,19 @@ impl State {
             dead: HashMap::new(),
             prepared: HashMap::new(),
             initialised: None,
+            opened: None,
             library,
             file,
             read: None,
             looked: Instant::now(),
             calls,
+            calls_on,
         }
     }
 
     pub(crate) fn shut_down(&mut self) {
         self.initialised = None;
+        self.opened = None;
     }
 
     /// What a handle stands for.
@@ -173,17 +197,28 @@ impl State {
         found.map(|failure| failure.code)
     }
 
-    fn count(&mut self, call: &'static str) {
+    /// By function and by the GPU that it is about.
+    fn count(&mut self, call: &'static str, gpu: Option<u32>) {
         match self.calls.get_mut(call) {
             Some(count) => *count += 1,
             None => drop(self.calls.insert(call.to_owned(), 1)),
+        }
+        if let Some(gpu) = gpu {
+            *self.calls_on.entry(gpu).or_default() += 1;
         }
         if self.scenario.count_calls {
             let mut text = String::new();
             for (call, count) in &self.calls {
                 let _ = writeln!(text, "{call} {count}");
             }
-            let _ = std::fs::write(with_suffix(&self.library, ".calls"), text);
+            for (gpu, count) in &self.calls_on {
+                let _ = writeln!(text, "gpu:{gpu} {count}");
+            }
+            // The program may end at any moment: half a file is never in its place.
+            let fresh = with_suffix(&self.library, ".calls.new");
+            if std::fs::write(&fresh, text).is_ok() {
+                let _ = std::fs::rename(fresh, with_suffix(&self.library, ".calls"));
+            }
         }
     }
 }

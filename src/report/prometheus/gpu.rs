@@ -2,39 +2,35 @@
 
 use super::write::{Labels, Writer, short, with};
 use super::{Exposition, Kind, Row, in_unit};
-use crate::analyze::{Class, Fragmentation, Freshness, GpuView, Growth, Holder, Ledger};
-use crate::fields::{self, FieldId, gpu_label, slope};
-use crate::sample::{AllocatorDevice, GpuSample, Memory, Reading};
+use crate::analyze::{Fragmentation, Freshness, GpuView, Growth, Holder, Ledger};
+use crate::fields::{self, CLASSES, FieldId, gpu_label, slope};
+use crate::sample::{AllocatorDevice, GpuSample, Memory, Reading, Why};
 use crate::units::Bytes;
-
-/// Every class, by its key in JSON.
-pub(super) const CLASSES: [(Class, &str); 20] = [
-    (Class::Active, "active"),
-    (Class::Idle, "idle"),
-    (Class::Unknown, "unknown"),
-    (Class::Suspended, "suspended"),
-    (Class::Debugged, "debugged"),
-    (Class::Frozen, "frozen"),
-    (Class::Orphan, "orphan"),
-    (Class::Ghost, "ghost"),
-    (Class::Survivor, "survivor"),
-    (Class::Hidden, "hidden"),
-    (Class::Defunct, "defunct"),
-    (Class::Stuck, "stuck"),
-    (Class::Unkillable, "unkillable"),
-    (Class::OtherNamespace, "other_namespace"),
-    (Class::OtherUser, "other_user"),
-    (Class::Exiting, "exiting"),
-    (Class::IdleServer, "idle_server"),
-    (Class::BusyCpu, "busy_cpu"),
-    (Class::Reused, "reused"),
-    (Class::Protected, "protected"),
-];
 
 /// What of GPUs is no field.
 pub(super) const ROWS: &[Row] = &[
     ("vramlens_gpu", Kind::Info, "", "What a GPU is.", info),
     ("vramlens_gpu_up", Kind::Gauge, "", "1 while a GPU answers, 0 while it is lost.", up),
+    (
+        "vramlens_gpu_asleep",
+        Kind::Gauge,
+        "",
+        "1 while a GPU sleeps, or is let sleep, and so is not asked.",
+        |of, out| {
+            each(of, |gpu, labels| {
+                let why = gpu.sample.memory.why();
+                let rests = matches!(why, Some(Why::Asleep | Why::LetSleep));
+                out.sample(labels, if rests { 1.0 } else { 0.0 });
+            });
+        },
+    ),
+    (
+        "vramlens_gpu_unified_memory_bytes",
+        Kind::Gauge,
+        "bytes",
+        "Memory that a GPU shares with the host, by who has it: gpu, host or available.",
+        unified,
+    ),
     (
         "vramlens_gpu_memory_cached_bytes",
         Kind::Gauge,
@@ -201,6 +197,20 @@ fn ledger(of: &Exposition<'_>, out: &mut Writer, pick: fn(&Ledger) -> Bytes) {
     });
 }
 
+fn unified(of: &Exposition<'_>, out: &mut Writer) {
+    each(of, |gpu, labels| {
+        if let Reading::Value(ledger) = &gpu.ledger
+            && ledger.unified
+        {
+            let held = ledger.processes + ledger.survivors;
+            for (part, bytes) in [("gpu", held), ("host", ledger.host), ("available", ledger.free)]
+            {
+                out.bytes(&with(labels, &[("part", part)]), bytes);
+            }
+        }
+    });
+}
+
 /// Holders of a GPU.
 pub(super) fn holders<'a>(of: &Exposition<'a>, gpu: &GpuView) -> impl Iterator<Item = &'a Holder> {
     let uuid = gpu.sample.uuid.clone();
@@ -209,7 +219,7 @@ pub(super) fn holders<'a>(of: &Exposition<'a>, gpu: &GpuView) -> impl Iterator<I
 
 fn classes(of: &Exposition<'_>, out: &mut Writer) {
     each(of, |gpu, labels| {
-        for (class, key) in CLASSES {
+        for (class, key, _) in CLASSES {
             let count = holders(of, gpu).filter(|holder| holder.verdict.class == class).count();
             out.sample(&with(labels, &[("class", key)]), count as f64);
         }
@@ -265,18 +275,4 @@ fn blocks(of: &Exposition<'_>, out: &mut Writer, pick: fn(Bytes, Bytes) -> Bytes
             out.bytes(labels, known.sum());
         }
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_class_has_the_key_that_it_has_in_json() {
-        for (n, (class, key)) in CLASSES.iter().enumerate() {
-            assert_eq!(*class as usize, n, "{key} is out of order");
-            assert_eq!(serde_json::to_value(class).unwrap(), *key);
-        }
-        assert_eq!(Class::Protected as usize + 1, CLASSES.len());
-    }
 }
