@@ -112,7 +112,7 @@ impl Machine {
                 hidepid: Reading::Value(false),
                 ptrace_scope: Reading::Value(1),
                 wsl: false,
-                memory: Reading::Value(Bytes::gib(512)),
+                memory: None,
             },
         }
     }
