@@ -5,6 +5,7 @@ mod devices;
 mod tier;
 mod track;
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -147,18 +148,17 @@ impl History {
         let Some(rows) = gpu.processes.value() else { return };
         let mut tracks = self.live.remove(&gpu.uuid).unwrap_or_default();
         for row in rows {
-            if !tracks.contains_key(&row.pid) {
-                if self.live_rows >= MAX_LIVE {
-                    continue;
+            let track = match tracks.entry(row.pid) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(_) if self.live_rows >= MAX_LIVE => continue,
+                Entry::Vacant(new) => {
+                    self.live_rows += 1;
+                    new.insert(self.taken_up(gpu, row.pid, at_ms))
                 }
-                self.live_rows += 1;
-                tracks.insert(row.pid, self.taken_up(gpu, row.pid, at_ms));
-            }
-            if let Some(track) = tracks.get_mut(&row.pid) {
-                let before = track.bytes.weight();
-                track.push(at_ms, row, gap);
-                self.runs = (self.runs + track.bytes.weight()).saturating_sub(before);
-            }
+            };
+            let before = track.bytes.weight();
+            track.push(at_ms, row, gap);
+            self.runs = (self.runs + track.bytes.weight()).saturating_sub(before);
         }
         if !tracks.is_empty() {
             self.live.insert(gpu.uuid.clone(), tracks);

@@ -39,6 +39,7 @@ pub(super) enum What {
 
 /// When each part was read last.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_field_names, reason = "the unit is in the name")]
 pub(super) struct Schedule {
     /// Milliseconds since boot; `None` is "at once".
     read_ms: [Option<u64>; 6],
@@ -132,7 +133,10 @@ impl Handles {
 
     /// Gives one back.
     pub fn close(&mut self, handle: Option<OwnedFd>) {
-        self.left += u64::from(handle.is_some());
+        if let Some(handle) = handle {
+            drop(handle);
+            self.left += 1;
+        }
     }
 }
 

@@ -67,12 +67,13 @@ impl Live {
 /// When the view began, until the start is over.
 pub struct Idle(Option<Instant>);
 
-impl Idle {
-    /// The view begins.
-    pub fn new() -> Self {
+impl Default for Idle {
+    fn default() -> Self {
         Self(Some(Instant::now()))
     }
+}
 
+impl Idle {
     /// Does less while nobody looks, and keeps no more than is needed. `busy` where somebody waits
     /// for what comes although nobody looks.
     pub fn spare(&mut self, live: &mut Live, screen: &Screen, busy: bool) {

@@ -66,7 +66,7 @@ pub fn run(app: App, options: Options, from: From) -> io::Result<End> {
             draw_at: Some(Instant::now()),
             last_frame: None,
             end: None,
-            idle: Idle::new(),
+            idle: Idle::default(),
             plan: None,
         };
         let end = looper.run().await;

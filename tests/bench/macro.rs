@@ -14,7 +14,7 @@
 //! --keys 60            keys whose way to the screen is timed
 //! ```
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 #[path = "../support/fake.rs"]
 mod fake;

@@ -73,7 +73,11 @@ impl Load {
 impl Drop for Load {
     fn drop(&mut self) {
         let mut all: Vec<Child> = self.holders.drain(..).chain(self.others.drain(..)).collect();
-        all.iter_mut().for_each(|child| drop(child.kill()));
-        all.iter_mut().for_each(|child| drop(child.wait()));
+        for child in &mut all {
+            let _ = child.kill();
+        }
+        for child in &mut all {
+            let _ = child.wait();
+        }
     }
 }
