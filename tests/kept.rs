@@ -64,7 +64,7 @@ fn apply(process: &mut ProcSample, change: &Change) {
             let words = COMMANDS[*n].iter().map(|&word| word.to_owned()).collect();
             process.cmdline = Reading::Value(words);
         }
-        Change::IsRenamed(name) => process.comm = (*name).to_owned(),
+        Change::IsRenamed(name) => (*name).clone_into(&mut process.comm),
         Change::OpensModel(open) => {
             let file = "/models/ollama/blobs/c.gguf".to_owned();
             process.model_files = if *open { vec![file] } else { Vec::new() };
