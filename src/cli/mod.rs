@@ -3,5 +3,10 @@
 pub mod args;
 pub mod config;
 pub mod dispatch;
+mod errors;
+mod reload;
 pub mod settings;
+mod show;
+mod terminal;
+mod themes;
 mod tools;

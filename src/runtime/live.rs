@@ -52,6 +52,8 @@ pub enum Answer {
     NoGpu(crate::sample::Absence),
     /// Something to say.
     Message(ui::Message),
+    /// The settings, read again, or what is wrong with them.
+    Settings(crate::runtime::reload::Outcome),
 }
 
 /// The open source.
@@ -250,6 +252,17 @@ impl Live {
         if let Feed::Driver { sampler, .. } = &self.feed {
             sampler.set_interval(interval_ms);
         }
+    }
+
+    /// What it was told from outside.
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Tells it something else. Threads that run keep what they were begun with.
+    pub fn set_options(&mut self, options: Options) {
+        self.options = options;
+        self.stale = true;
     }
 
     /// Looks at once.

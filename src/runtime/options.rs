@@ -10,6 +10,7 @@ use crate::ids::Stamp;
 use crate::runtime::alerts::Actions;
 use crate::runtime::clock;
 use crate::runtime::probing::Probing;
+use crate::runtime::reload::Reload;
 use crate::sample::Absence;
 use crate::source::nvml::{LIBRARY, NvmlOptions, NvmlSource};
 use crate::source::{Progress, SourceError};
@@ -38,6 +39,8 @@ pub struct Options {
     pub alerts: AlertRules,
     /// And how.
     pub alert_actions: Actions,
+    /// How the settings are read again.
+    pub reload: Reload,
 }
 
 impl Options {

@@ -48,7 +48,7 @@ struct Before {
     tty: OwnedFd,
     termios: Termios,
     entered: AtomicBool,
-    mouse: bool,
+    mouse: AtomicBool,
 }
 
 static BEFORE: OnceLock<Before> = OnceLock::new();
@@ -75,8 +75,10 @@ impl Screen {
         let termios = tcgetattr(&tty)?;
         let out = File::from(tty.try_clone()?);
         // A second screen in one process takes over what the first one remembered.
-        let before =
-            BEFORE.get_or_init(|| Before { tty, termios, entered: AtomicBool::new(false), mouse });
+        let before = BEFORE.get_or_init(|| {
+            let (entered, mouse) = (AtomicBool::new(false), AtomicBool::new(mouse));
+            Before { tty, termios, entered, mouse }
+        });
         raw(before)?;
         let (frames, frames_in) = sync_channel::<Vec<u8>>(1);
         let (acks_out, acks) = sync_channel(1);
@@ -102,7 +104,7 @@ impl Screen {
     fn enter(&mut self, before: &Before) -> io::Result<()> {
         let bytes = &mut self.bytes;
         queue!(bytes, terminal::EnterAlternateScreen, cursor::Hide, event::EnableBracketedPaste)?;
-        if before.mouse {
+        if before.mouse.load(Ordering::Relaxed) {
             queue!(bytes, event::EnableMouseCapture)?;
         }
         Ok(())
@@ -134,6 +136,20 @@ impl Screen {
         let _ = self.bytes.write_all(bytes);
         if self.ready() {
             self.hand_over();
+        }
+    }
+
+    /// Whether the mouse is reported from now on.
+    pub fn set_mouse(&mut self, mouse: bool) {
+        if let Some(before) = BEFORE.get()
+            && before.mouse.swap(mouse, Ordering::Relaxed) != mouse
+        {
+            // Into a buffer: nothing can fail.
+            let _ = if mouse {
+                queue!(self.bytes, event::EnableMouseCapture)
+            } else {
+                queue!(self.bytes, event::DisableMouseCapture)
+            };
         }
     }
 
@@ -255,7 +271,7 @@ pub fn restore() {
     }
     if wait_writable(before.tty.as_fd(), PollTimeout::ZERO) {
         let mut bytes = Vec::new();
-        if before.mouse {
+        if before.mouse.load(Ordering::Relaxed) {
             let _ = queue!(bytes, event::DisableMouseCapture);
         }
         let _ = queue!(

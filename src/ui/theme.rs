@@ -10,7 +10,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
 pub use builtin::{BUILT_IN, TERMINAL, built_in};
-pub use colour::{Depth, READABLE, Rgb, contrast, difference, rgb_of};
+pub use colour::{Depth, READABLE, Rgb, SIXTEEN, contrast, difference, rgb_of};
 pub use file::{Definition, ThemeError, parse};
 pub use glyphs::Glyphs;
 

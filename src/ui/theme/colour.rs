@@ -43,6 +43,17 @@ const ANSI: [(Color, Rgb); 16] = [
     (Color::White, (255, 255, 255)),
 ];
 
+/// The sixteen colours in the order of their numbers.
+pub const SIXTEEN: [Color; 16] = {
+    let mut all = [Color::Reset; 16];
+    let mut n = 0;
+    while n < 16 {
+        all[n] = ANSI[n].0;
+        n += 1;
+    }
+    all
+};
+
 /// What a colour looks like; `None` for the terminal's own foreground or background.
 pub fn rgb_of(colour: Color) -> Option<Rgb> {
     match colour {
