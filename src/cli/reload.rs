@@ -81,6 +81,7 @@ fn later(started: &Resolved, new: &Resolved) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ui::action::Action;
     use std::sync::mpsc::channel;
 
     #[test]
@@ -108,7 +109,7 @@ mod tests {
         assert_eq!(new.ui.themes.name, "linen");
         assert!(new.ui.look.glyphs.ascii, "and so does the environment");
         assert_eq!(new.later, ["driver.library"]);
-        assert!(new.ui.keys.keys(crate::ui::action::Action::Sort).any(|key| key.to_string() == "o"));
+        assert!(new.ui.keys.keys(Action::Sort).any(|key| key.to_string() == "o"));
         write("[view]\n\nthem = 'linen'\n");
         let wrong = read().unwrap_err();
         assert!(wrong.contains("config.toml:3: ") && wrong.contains("view.theme"), "{wrong}");

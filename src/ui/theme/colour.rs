@@ -134,13 +134,54 @@ impl Depth {
                 .map(|found| found.0)
         };
         let found = if self == Self::Ansi {
-            nearest(&mut ANSI.into_iter())
+            let kin = family(rgb);
+            nearest(&mut kin.iter().map(|&n| ANSI[n]))
+                // None of that hue can be read here: better no hue than another one's meaning.
+                .or_else(|| nearest(&mut GREYS.iter().map(|&n| ANSI[n])))
         } else {
             // The first sixteen are not the same everywhere.
             nearest(&mut (16..=255).map(|n| (Color::Indexed(n), indexed(n))))
         };
         found.unwrap_or(Color::Reset)
     }
+}
+
+/// Black to white, among the sixteen.
+const GREYS: [usize; 4] = [0, 8, 7, 15];
+
+/// Hues of the sixteen in degrees of OKLCh, as people name them rather than as xterm has them: what
+/// is called yellow reaches from brown to lemon. With each the plain and the bright one.
+const HUES: [(f64, &[usize]); 6] = [
+    (20.0, &[1, 9]),
+    (85.0, &[3, 11]),
+    (140.0, &[2, 10]),
+    (200.0, &[6, 14]),
+        // Blue cannot be read on black: cyan is its neighbour, and means nothing else.
+    (255.0, &[4, 12, 6, 14]),
+    (335.0, &[5, 13]),
+];
+
+/// A colour with less is called a grey.
+const LEAST_CHROMA: f64 = 0.05;
+
+/// Those of the sixteen that have the same name as this colour.
+fn family(rgb: Rgb) -> &'static [usize] {
+    let (_, a, b) = oklab(rgb);
+    if a.hypot(b) < LEAST_CHROMA {
+        return &GREYS;
+    }
+    let hue = b.atan2(a).to_degrees().rem_euclid(360.0);
+    let apart = |other: f64| {
+        let turn = (hue - other).abs();
+        turn.min(360.0 - turn)
+    };
+    let mut nearest = &HUES[0];
+    for row in &HUES[1..] {
+        if apart(row.0) < apart(nearest.0) {
+            nearest = row;
+        }
+    }
+    nearest.1
 }
 
 /// `#rrggbb`.
@@ -189,6 +230,12 @@ mod tests {
         let grey = Color::Rgb(118, 118, 118);
         assert_eq!(Depth::Ansi.map(Color::Rgb(20, 30, 150), Some((255, 255, 255))), Color::Blue);
         assert_eq!(Depth::Ansi.map(grey, None), Color::DarkGray);
+        // The hue is what is meant: never red for a grey, nor blue for a green.
+        let white = Some((255, 255, 255));
+        assert_eq!(Depth::Ansi.map(Color::Rgb(0x69, 0x62, 0x58), white), Color::Black);
+        assert_eq!(Depth::Ansi.map(Color::Rgb(0x3d, 0x6a, 0x2a), white), Color::Black);
+        assert_eq!(Depth::Ansi.map(Color::Rgb(0xa5, 0x30, 0x2a), white), Color::Red);
+        assert_eq!(Depth::Ansi.map(Color::Rgb(0x93, 0xc4, 0x8a), Some((0, 0, 0))), Color::Green);
     }
 
     proptest! {
