@@ -25,10 +25,10 @@ impl Desk {
 fn a_click_selects_and_a_second_one_opens() {
     let mut desk = Desk::new(scenes::one_gpu());
     assert_eq!(desk.selected_pid(), Some(41233));
-    desk.click_text("VLLM::EngineCore");
+    desk.click_text("40011 bo");
     assert_eq!(desk.selected_pid(), Some(40011));
     assert_eq!(desk.app.page, Page::Main);
-    desk.click_text("VLLM::EngineCore");
+    desk.click_text("40011 bo");
     assert_eq!(desk.app.page, Page::Detail(Tab::Verdict));
 }
 
