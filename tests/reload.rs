@@ -53,7 +53,9 @@ fn a_hup_from_outside_reads_the_configuration_again() {
     let fake = Fake::new(ONE);
     let config = Config::new("");
     let mut term = shown(&fake, &config);
-    config.write("[view]\ninterval = '7s'\n[keys]\nhelp = ['f4']\n[table]\ncolumns = ['vram', 'pid']\n");
+    config.write(
+        "[view]\ninterval = '7s'\n[keys]\nhelp = ['f4']\n[table]\ncolumns = ['vram', 'pid']\n",
+    );
     term.signal(Signal::SIGHUP);
     let text = term.wait_for("the configuration was read again");
     assert!(text.lines().next().unwrap().contains(" 7s "), "{text}");
@@ -78,7 +80,9 @@ fn a_mistake_keeps_the_old_settings_and_is_shown_with_its_line() {
     term.send("\x12");
     let text = term.wait_for("config.toml:4: there is no setting");
     assert!(text.lines().next().unwrap().contains(" 5s "), "{text}");
-    config.write("[view]\ninterval = '9s'\n[driver]\nlibrary = 'elsewhere.so'\n[allocator]\nread = false\n");
+    config.write(
+        "[view]\ninterval = '9s'\n[driver]\nlibrary = 'elsewhere.so'\n[allocator]\nread = false\n",
+    );
     term.send("\x12");
     let text = term.wait_for("with the next start: allocator.read");
     assert!(text.lines().next().unwrap().contains(" 9s "), "{text}");

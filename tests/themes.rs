@@ -4,7 +4,6 @@
 #[allow(dead_code)]
 #[path = "screens/paper.rs"]
 mod paper;
-#[allow(dead_code)]
 mod scenes;
 
 use std::fmt::Write;
@@ -54,7 +53,9 @@ fn map(buffer: &Buffer) -> String {
             let cell = &buffer[(x, y)];
             let words = style(cell);
             let plain = cell.symbol() == " " && !cell.modifier.contains(Modifier::REVERSED);
-            let behind = |n: usize| legend[n].split(" on ").nth(1).map(|w| w.split(' ').next().unwrap().to_owned());
+            let behind = |n: usize| {
+                legend[n].split(" on ").nth(1).map(|w| w.split(' ').next().unwrap().to_owned())
+            };
             let own = words.split(" on ").nth(1).map(|w| w.split(' ').next().unwrap().to_owned());
             if let Some((count, last)) = runs.last_mut()
                 && (legend[*last] == words || (plain && behind(*last) == own))

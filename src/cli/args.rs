@@ -331,7 +331,8 @@ pub struct ConfigArgs {
     /// Print the example file instead.
     #[arg(long, conflicts_with = "themes")]
     pub example: bool,
-    /// List the themes instead, with what is wrong with those that cannot be read.
-    #[arg(long)]
-    pub themes: bool,
+    /// List the themes instead, with what is wrong with those that cannot be read; or print the
+    /// file of one, to begin an own one with.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
+    pub themes: Option<String>,
 }

@@ -64,11 +64,10 @@ impl Resolved {
         })?;
         let change = (action.to_owned(), keys);
         // Whether the whole fits together is seen when all sources have spoken.
-        match KeyMap::with(std::slice::from_ref(&change)) {
-            Err(error @ (KeyMapError::Key(_) | KeyMapError::Action(_) | KeyMapError::Leave(_))) => {
-                return Err(SettingsError::Keys { place, reason: error.to_string() });
-            }
-            _ => {}
+        if let Err(error) = KeyMap::with(std::slice::from_ref(&change))
+            && !matches!(error, KeyMapError::Conflict { .. } | KeyMapError::NoQuit)
+        {
+            return Err(SettingsError::Keys { place, reason: error.to_string() });
         }
         let text = toml_list(change.1.iter().map(String::as_str));
         self.origins.insert(format!("keys.{action}"), (text, origin));
@@ -149,8 +148,7 @@ impl Resolved {
     fn flags(&mut self, common: &Common) -> Result<(), SettingsError> {
         for given in &common.set {
             let short = || given.chars().take(120).collect();
-            let (key, value) =
-                given.split_once('=').ok_or_else(|| SettingsError::Set(short()))?;
+            let (key, value) = given.split_once('=').ok_or_else(|| SettingsError::Set(short()))?;
             if !self.named(key.trim(), value.trim(), Origin::Flag)? {
                 return Err(unknown(&Origin::Flag, key.trim()));
             }
@@ -283,7 +281,8 @@ fn unknown(origin: &Origin, key: &str) -> SettingsError {
     let last = |key: &'_ str| key.rsplit('.').next().map(ToOwned::to_owned);
     // Under another table, or under none: the name itself tells.
     let same = all.clone().find(|known| last(known) == last(key)).map(ToOwned::to_owned);
-    let near = nearest(key, all).or_else(|| nearest(key, sections()).filter(|_| !key.contains('.')));
+    let near =
+        nearest(key, all).or_else(|| nearest(key, sections()).filter(|_| !key.contains('.')));
     let key = key.chars().take(64).collect();
     SettingsError::Unknown {
         place: origin.to_string(),

@@ -53,7 +53,7 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
             let from = From::File(args.file.clone(), args.speed);
             show_view(&resolved, options, env, from)
         }
-        Some(Command::Config(args)) => config(args, &resolved, (form.json, depth), env),
+        Some(Command::Config(args)) => config(args, &resolved, (form, depth), env),
         Some(Command::Kill(args)) => {
             let kill = kill::Kill {
                 pids: args.pids.clone(),
@@ -151,23 +151,24 @@ fn watched(args: &RunArgs) -> command::Run {
 fn config(
     args: &ConfigArgs,
     resolved: &Resolved,
-    (json, depth): (bool, Depth),
+    (form, depth): (Form, Depth),
     env: Environment<'_>,
 ) -> anyhow::Result<Exit> {
-    let chosen = themes::choose(resolved, depth, &env);
-    if args.themes {
-        let found = themes::all(&env);
-        top::print(&show::themes(&found, &resolved.settings.theme, depth, &env))?;
-        chosen?;
-        return Ok(Exit::Fine);
-    }
-    if !args.example {
-        chosen?;
-    }
-    top::print(&match (args.example, json) {
-        (true, _) => show::example(),
-        (false, true) => show::settings_json(resolved),
-        (false, false) => show::settings(resolved),
-    })?;
-    Ok(Exit::Fine)
+    // The example helps also somebody whose settings are wrong.
+    let chosen = match themes::choose(resolved, depth, &env) {
+        Err(wrong) if !args.example => Some(wrong),
+        _ => None,
+    };
+    let text = match args.themes.as_deref() {
+        Some("") => {
+            let swatch = show::Swatch { depth, dot: if form.ascii { " #" } else { " ●" } };
+            show::themes(&themes::all(&env), &resolved.settings.theme, &swatch, &env)
+        }
+        Some(name) => themes::file(name, &env)?,
+        None if args.example => show::example(),
+        None if form.json => show::settings_json(resolved),
+        None => show::settings(resolved),
+    };
+    top::print(&text)?;
+    chosen.map_or(Ok(Exit::Fine), |wrong| Err(wrong.into()))
 }

@@ -11,15 +11,26 @@ use crate::cli::show::is_at_once;
 use crate::cli::{terminal, themes};
 use crate::runtime::clock;
 use crate::runtime::reload::{Reload, Reloaded};
+use crate::ui;
 use crate::ui::action::{ACTIONS, KeyMap};
 use crate::ui::columns::Columns;
 use crate::ui::theme::{Depth, Look};
-use crate::ui;
 
 /// What is asked of the environment besides the settings.
 const OTHERS: [&str; 13] = [
-    "HOME", "XDG_CONFIG_HOME", "VRAMLENS_CONFIG", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE",
-    "COLORTERM", "TERM", "STY", "TMUX", "LC_ALL", "LC_CTYPE", "LANG",
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "VRAMLENS_CONFIG",
+    "NO_COLOR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLORTERM",
+    "TERM",
+    "STY",
+    "TMUX",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LANG",
 ];
 
 /// What the screen is told.
@@ -90,11 +101,8 @@ mod tests {
         let file = folder.path().join("config.toml");
         let write = |text: &str| std::fs::write(&file, text).unwrap();
         write("");
-        let common = Common {
-            config: Some(file.clone()),
-            interval: Some("3s".into()),
-            ..Common::default()
-        };
+        let common =
+            Common { config: Some(file.clone()), interval: Some("3s".into()), ..Common::default() };
         let env = |name: &str| (name == "VRAMLENS_ASCII").then(|| "true".to_owned());
         let resolved = resolve(&common, env).unwrap();
         let reload = again(&common, &resolved, &env);
@@ -103,7 +111,9 @@ mod tests {
             assert!(reload.begin(move |outcome| done.send(outcome).unwrap()));
             outcome.recv().unwrap()
         };
-        write("[view]\ninterval = '9s'\ntheme = 'linen'\n[driver]\nlibrary = 'x.so'\n[keys]\nsort = ['o']\n");
+        write(
+            "[view]\ninterval = '9s'\ntheme = 'linen'\n[driver]\nlibrary = 'x.so'\n[keys]\nsort = ['o']\n",
+        );
         let new = read().unwrap();
         assert_eq!(new.ui.interval_ms, 3000, "the flag still counts");
         assert_eq!(new.ui.themes.name, "linen");

@@ -125,11 +125,19 @@ fn keys_example() -> String {
     text
 }
 
+/// How colours are shown in a line.
+pub struct Swatch {
+    /// How many there are.
+    pub depth: Depth,
+    /// What stands for a colour.
+    pub dot: &'static str,
+}
+
 /// The themes, with what is wrong with those that cannot be read.
 pub fn themes(
     found: &[Found],
     chosen: &str,
-    depth: Depth,
+    dots: &Swatch,
     get: &impl Fn(&str) -> Option<String>,
 ) -> String {
     let mut text = String::new();
@@ -142,7 +150,7 @@ pub fn themes(
             Ok(definition) => definition.about.clone(),
             Err(error) => error.to_string(),
         };
-        let swatch = theme.theme.as_ref().map_or_else(|_| String::new(), |own| swatch(own, depth));
+        let swatch = theme.theme.as_ref().map_or_else(|_| String::new(), |own| swatch(own, dots));
         let from = from.filter(|_| theme.theme.is_ok()).unwrap_or_default();
         let _ = writeln!(text, "{mark} {name}  {swatch}{}{}", clean(&words), clean(&from));
     }
@@ -151,11 +159,11 @@ pub fn themes(
 }
 
 /// The colours of a theme on its ground, where the terminal has them all.
-fn swatch(definition: &crate::ui::theme::Definition, depth: Depth) -> String {
-    if depth == Depth::None {
+fn swatch(definition: &crate::ui::theme::Definition, dots: &Swatch) -> String {
+    if dots.depth == Depth::None {
         return String::new();
     }
-    let theme = definition.theme.at(depth);
+    let theme = definition.theme.at(dots.depth);
     let mut text = String::new();
     let sgr = |colour: Color, base: u8| match colour {
         Color::Indexed(n) => format!("\x1b[{base};5;{n}m"),
@@ -173,7 +181,7 @@ fn swatch(definition: &crate::ui::theme::Definition, depth: Depth) -> String {
         if let Some(ink) = style.fg {
             text += &sgr(ink, 38);
         }
-        text += " ●";
+        text += dots.dot;
     }
     text + " \x1b[0m  "
 }

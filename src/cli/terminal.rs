@@ -9,7 +9,14 @@ use crate::ui::theme::Depth;
 /// Terminals that have 24-bit colours and say so by their name alone: `COLORTERM` does not come
 /// along over SSH, `TERM` does.
 const TRUE: [&str; 9] = [
-    "alacritty", "contour", "foot", "ghostty", "kitty", "rio", "wezterm", "xterm-ghostty",
+    "alacritty",
+    "contour",
+    "foot",
+    "ghostty",
+    "kitty",
+    "rio",
+    "wezterm",
+    "xterm-ghostty",
     "xterm-kitty",
 ];
 

@@ -106,6 +106,28 @@ pub fn choose(
     Ok(Themes { all, name: wanted.clone(), depth })
 }
 
+/// The file of a theme, to begin an own one with.
+///
+/// # Errors
+/// Where there is none of this name, or no file of it.
+pub fn file(name: &str, get: &impl Fn(&str) -> Option<String>) -> Result<String, SettingsError> {
+    let none = || SettingsError::Value {
+        place: "command line".to_owned(),
+        key: "--themes".to_owned(),
+        value: name.chars().take(64).collect(),
+        allowed: {
+            let names = || BUILT_IN.iter().map(|row| row.0);
+            let meant = did_you_mean(name, names());
+            format!("a theme with a file: {}{meant}", names().collect::<Vec<_>>().join(", "))
+        },
+    };
+    let found = all(get).into_iter().find(|theme| theme.name == name).ok_or_else(none)?;
+    let own = found.file.filter(|_| found.theme.is_ok());
+    own.and_then(|path| std::fs::read_to_string(path).ok())
+        .or_else(|| BUILT_IN.iter().find(|row| row.0 == name).map(|row| row.1.to_owned()))
+        .ok_or_else(none)
+}
+
 /// Where own themes are looked for.
 pub fn place_of_own(get: &impl Fn(&str) -> Option<String>) -> String {
     let folder = folder(get).unwrap_or_else(|| "~/.config/vramlens".into());
@@ -135,7 +157,8 @@ mod tests {
     #[test]
     fn own_themes_stand_beside_the_built_in_ones_and_may_replace_them() {
         let own = "about = 'mine'\n[roles]\ntext = 'green'\n";
-        let (found, chosen) = with(&[("mine.toml", own), ("moss.toml", own), ("x.txt", "")], "mine");
+        let (found, chosen) =
+            with(&[("mine.toml", own), ("moss.toml", own), ("x.txt", "")], "mine");
         let names: Vec<_> = found.iter().map(|found| found.name.as_str()).collect();
         assert_eq!(names.first(), Some(&"terminal"));
         assert_eq!(names.last(), Some(&"mine"));
@@ -153,7 +176,10 @@ mod tests {
         assert!(unknown.contains("/vramlens/themes/NAME.toml"), "{unknown}");
         let broken = [("mine.toml", "[roles]\n\nacent = 'red'\n")];
         let error = with(&broken, "mine").1.unwrap_err().to_string();
-        assert!(error.contains("mine.toml:3: ") && error.contains("did you mean accent?"), "{error}");
+        assert!(
+            error.contains("mine.toml:3: ") && error.contains("did you mean accent?"),
+            "{error}"
+        );
         // Somebody else's mistake is none of ours.
         let fine = with(&broken, "linen").1.unwrap();
         assert!(fine.all.iter().all(|theme| theme.name != "mine"));

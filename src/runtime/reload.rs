@@ -89,7 +89,10 @@ pub fn take(
     let new = match outcome {
         Ok(new) => new,
         Err(wrong) => {
-            return vec![Event::Message(Message { text: format!("not read: {wrong}"), error: true })];
+            return vec![Event::Message(Message {
+                text: format!("not read: {wrong}"),
+                error: true,
+            })];
         }
     };
     let Reloaded { ui, options, later } = *new;

@@ -51,6 +51,12 @@ struct Before {
     mouse: AtomicBool,
 }
 
+/// Terminals that put right-to-left text in order show the cells as they come (ECMA-48 BDSM): a name
+/// in Hebrew would move the figures behind it otherwise. Others ignore it.
+const IN_ORDER: &[u8] = b"\x1b[8l";
+/// As a shell expects it.
+const REORDERED: &[u8] = b"\x1b[8h";
+
 static BEFORE: OnceLock<Before> = OnceLock::new();
 /// The terminal is not taken again from here on.
 static LEAVING: AtomicBool = AtomicBool::new(false);
@@ -107,7 +113,7 @@ impl Screen {
         if before.mouse.load(Ordering::Relaxed) {
             queue!(bytes, event::EnableMouseCapture)?;
         }
-        Ok(())
+        bytes.write_all(IN_ORDER)
     }
 
     /// Whether the last frame has drained.
@@ -274,6 +280,7 @@ pub fn restore() {
         if before.mouse.load(Ordering::Relaxed) {
             let _ = queue!(bytes, event::DisableMouseCapture);
         }
+        bytes.extend_from_slice(REORDERED);
         let _ = queue!(
             bytes,
             event::DisableBracketedPaste,

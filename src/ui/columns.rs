@@ -180,10 +180,7 @@ mod tests {
         let placed = columns.place(60, false);
         let seen: Vec<_> =
             placed.iter().map(|placed| (placed.field.name, placed.x, placed.width)).collect();
-        assert_eq!(
-            seen,
-            [("vram", 2, 6), ("pid", 9, 9), ("command", 20, 27), ("user", 48, 12)]
-        );
+        assert_eq!(seen, [("vram", 2, 6), ("pid", 9, 9), ("command", 20, 27), ("user", 48, 12)]);
         assert_eq!(parse("command:10 vram").unwrap().place(80, false)[0].width, 10);
         assert_eq!(Columns::parse(Columns::usual()), Ok(Columns::default()));
     }

@@ -30,8 +30,7 @@ pub struct ParseKeyError {
 
 impl Key {
     /// The one that always leaves, whatever is open.
-    pub const LEAVE: Self =
-        Self { code: KeyCode::Char('c'), modifiers: KeyModifiers::CONTROL };
+    pub const LEAVE: Self = Self { code: KeyCode::Char('c'), modifiers: KeyModifiers::CONTROL };
 
     /// As the terminal reports it.
     pub fn of(event: KeyEvent) -> Self {

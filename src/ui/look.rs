@@ -41,7 +41,7 @@ pub(super) fn next_theme(app: &mut App) {
 /// has changed.
 pub(super) fn settings(app: &mut App, new: Settings) -> Vec<Effect> {
     let mut effects = vec![Effect::Repaint];
-    let loaded = std::mem::replace(&mut app.loaded, Some(Box::new(new.clone())));
+    let loaded = app.loaded.replace(Box::new(new.clone()));
     let before = std::mem::replace(&mut app.settings, new);
     let Some(loaded) = loaded else { return effects };
     let now = &mut app.settings;

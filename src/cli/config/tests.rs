@@ -67,8 +67,7 @@ fn every_setting_can_come_from_everywhere() {
         };
         let file = format!("[{section}]\n{name} = {quoted}\n");
         let env = [(row.env, in_env.as_str())];
-        let flag =
-            Common { set: vec![format!("{}={in_flag}", row.key)], ..Common::default() };
+        let flag = Common { set: vec![format!("{}={in_flag}", row.key)], ..Common::default() };
         let none = Common::default();
         let value = |resolved: Result<Resolved, SettingsError>| {
             let resolved = resolved.unwrap_or_else(|error| panic!("{error}"));
@@ -206,7 +205,9 @@ fn the_example_says_the_defaults() {
     let mut defaults = Resolved::defaults().settings;
     let map = |settings: &Settings| KeyMap::with(&settings.keys).unwrap();
     assert_eq!(read.settings.keys.len(), ACTIONS.len(), "every action stands in it");
-    let sorted = |map: KeyMap| ACTIONS.iter().map(|row| map.keys(row.action).collect::<Vec<_>>()).collect::<Vec<_>>();
+    let sorted = |map: KeyMap| {
+        ACTIONS.iter().map(|row| map.keys(row.action).collect::<Vec<_>>()).collect::<Vec<_>>()
+    };
     assert_eq!(sorted(map(&read.settings)), sorted(map(&defaults)));
     defaults.keys.clone_from(&read.settings.keys);
     assert_eq!(read.settings, defaults);

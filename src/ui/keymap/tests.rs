@@ -16,9 +16,11 @@ fn no_default_key_does_two_things_in_one_place_and_every_one_can_be_read() {
     let written: usize = ACTIONS.iter().map(|row| row.keys.len()).sum();
     assert_eq!(map.keys.len(), written);
     for (n, (key, action)) in map.keys.iter().enumerate() {
-        let twin = map.keys.iter().skip(n + 1).find(|(other, twin)| {
-            other == key && twin.place().meets(action.place())
-        });
+        let twin = map
+            .keys
+            .iter()
+            .skip(n + 1)
+            .find(|(other, twin)| other == key && twin.place().meets(action.place()));
         assert_eq!(twin, None, "{} and another", action.row().name);
     }
     for row in ACTIONS {
@@ -89,7 +91,8 @@ fn keys_are_written_as_people_write_them() {
     ] {
         assert_eq!(key(written), key(same), "{written}");
     }
-    for written in ["ctrl-r", "f5", "f24", "backtab", "home", "space", "G", "-", "ctrl--", "alt-é"] {
+    for written in ["ctrl-r", "f5", "f24", "backtab", "home", "space", "G", "-", "ctrl--", "alt-é"]
+    {
         assert_eq!(key(written).to_string(), written);
     }
     for bad in ["", "f0", "f25", "f05", "xx", "ctrl-", "ctrl-shift-a", "shift-1", "meta-x"] {

@@ -79,7 +79,13 @@ fn columns(doc: &mut Doc) {
     for field in FIELDS.iter().filter(|field| field.scope == Scope::Holder) {
         let title =
             if look.glyphs.ascii { field.title.replace('Δ', "d") } else { field.title.into() };
-        doc.bullet(&pad(&title, KEYS), look.theme.strong, field.help, look.theme.text);
+        // What the configuration calls it, where that is not the title.
+        let help = if field.title.eq_ignore_ascii_case(field.name) {
+            field.help.to_owned()
+        } else {
+            format!("{} In the settings: {}.", field.help, field.name)
+        };
+        doc.bullet(&pad(&title, KEYS), look.theme.strong, &help, look.theme.text);
     }
 }
 

@@ -100,15 +100,15 @@ pub fn difference(a: Rgb, b: Rgb) -> f64 {
 }
 
 /// After Björn Ottosson, "A perceptual color space for image processing", 2020.
-fn oklab((r, g, b): Rgb) -> (f64, f64, f64) {
-    let (r, g, b) = (linear(r), linear(g), linear(b));
-    let l = (0.412_221_470_8 * r + 0.536_332_536_3 * g + 0.051_445_992_9 * b).cbrt();
-    let m = (0.211_903_498_2 * r + 0.680_699_545_1 * g + 0.107_396_956_6 * b).cbrt();
-    let s = (0.088_302_461_9 * r + 0.281_718_837_6 * g + 0.629_978_700_5 * b).cbrt();
+fn oklab(colour: Rgb) -> (f64, f64, f64) {
+    let (r, g, b) = (linear(colour.0), linear(colour.1), linear(colour.2));
+    let long = (0.412_221_470_8 * r + 0.536_332_536_3 * g + 0.051_445_992_9 * b).cbrt();
+    let middle = (0.211_903_498_2 * r + 0.680_699_545_1 * g + 0.107_396_956_6 * b).cbrt();
+    let short = (0.088_302_461_9 * r + 0.281_718_837_6 * g + 0.629_978_700_5 * b).cbrt();
     (
-        0.210_454_255_3 * l + 0.793_617_785_0 * m - 0.004_072_046_8 * s,
-        1.977_998_495_1 * l - 2.428_592_205_0 * m + 0.450_593_709_9 * s,
-        0.025_904_037_1 * l + 0.782_771_766_2 * m - 0.808_675_766_0 * s,
+        0.210_454_255_3 * long + 0.793_617_785_0 * middle - 0.004_072_046_8 * short,
+        1.977_998_495_1 * long - 2.428_592_205_0 * middle + 0.450_593_709_9 * short,
+        0.025_904_037_1 * long + 0.782_771_766_2 * middle - 0.808_675_766_0 * short,
     )
 }
 
@@ -156,7 +156,7 @@ const HUES: [(f64, &[usize]); 6] = [
     (85.0, &[3, 11]),
     (140.0, &[2, 10]),
     (200.0, &[6, 14]),
-        // Blue cannot be read on black: cyan is its neighbour, and means nothing else.
+    // Blue cannot be read on black: cyan is its neighbour, and means nothing else.
     (255.0, &[4, 12, 6, 14]),
     (335.0, &[5, 13]),
 ];

@@ -14,6 +14,7 @@
 //! selected = "on #242b36"
 //! ```
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use ratatui::style::{Color, Modifier, Style};
@@ -99,6 +100,8 @@ const LONGEST: usize = 65_536;
 type Palette = BTreeMap<String, Color>;
 /// What is wrong, and where: an offset in the file.
 type Complaint = (usize, String);
+/// A name and what stands behind it.
+type Row<'t> = (&'t Spanned<Cow<'t, str>>, &'t Spanned<DeValue<'t>>);
 
 /// Reads a theme file. `place` names it in errors and, without folder and ending, the theme.
 ///
@@ -139,7 +142,8 @@ fn read(name: String, table: &DeTable<'_>) -> Result<Definition, Complaint> {
     }
     let mut theme = plain();
     if let Some(value) = table.get("background") {
-        theme.paper.bg = Some(colour(string(value)?, &palette).map_err(|r| (value.span().start, r))?);
+        theme.paper.bg =
+            Some(colour(string(value)?, &palette).map_err(|r| (value.span().start, r))?);
     }
     let roles = rows(table, "roles")?;
     // Ordinary text first: whatever the file leaves out looks like it.
@@ -167,10 +171,7 @@ fn plain() -> Theme {
     Theme { dim, rule: dim, free: dim, reserved: dim, ..Theme::mono() }
 }
 
-fn rows<'t>(
-    table: &'t DeTable<'t>,
-    part: &str,
-) -> Result<Vec<(&'t Spanned<std::borrow::Cow<'t, str>>, &'t Spanned<DeValue<'t>>)>, Complaint> {
+fn rows<'t>(table: &'t DeTable<'t>, part: &str) -> Result<Vec<Row<'t>>, Complaint> {
     match table.get(part) {
         None => Ok(Vec::new()),
         Some(value) => match value.get_ref() {
@@ -262,7 +263,10 @@ mod tests {
         assert!(role.starts_with("mine.toml:3: there is no role \"acent\", did you mean accent?"));
         assert!(role.contains("text, dim, strong"), "{role}");
         let colour = of("[palette]\nsky = '#74b3e8'\n[roles]\ngood = 'skye bold'\n");
-        assert!(colour.starts_with("mine.toml:4: \"skye\" is no colour, did you mean sky?"), "{colour}");
+        assert!(
+            colour.starts_with("mine.toml:4: \"skye\" is no colour, did you mean sky?"),
+            "{colour}"
+        );
         let part = of("backgroud = '#000000'\n");
         assert!(part.contains("did you mean background?"), "{part}");
         assert!(of("[palette]\nsky = '#74b3e'\n").starts_with("mine.toml:2: "));
