@@ -64,7 +64,8 @@ fn known(env: Environment<'_>) -> Depth {
     if named || name.ends_with("-direct") || matches!(colorterm.as_str(), "truecolor" | "24bit") {
         return Depth::True;
     }
-    if indexed { Depth::Indexed } else { Depth::Ansi }
+    let tmux = env("TMUX").is_some_and(|name| !name.is_empty());
+    if indexed || tmux { Depth::Indexed } else { Depth::Ansi }
 }
 
 /// Where the locale has no UTF-8, nothing outside ASCII can be shown.
@@ -89,7 +90,7 @@ mod tests {
 
     #[test]
     fn colours_are_those_that_the_terminal_has() {
-        let rows: [(&[(&str, &str)], Depth); 19] = [
+        let rows: [(&[(&str, &str)], Depth); 20] = [
             (&[], Depth::None),
             (&[("TERM", "")], Depth::None),
             (&[("TERM", "dumb"), ("COLORTERM", "truecolor")], Depth::None),
@@ -105,6 +106,7 @@ mod tests {
             (&[("TERM", "footrest")], Depth::Ansi),
             (&[("TERM", "xterm-direct")], Depth::True),
             (&[("TERM", "tmux-256color"), ("TMUX", "/tmp/x")], Depth::Indexed),
+            (&[("TERM", "screen"), ("TMUX", "/tmp/x")], Depth::Indexed),
             (
                 &[("TERM", "tmux-256color"), ("TMUX", "/tmp/x"), ("COLORTERM", "truecolor")],
                 Depth::True,

@@ -1,7 +1,7 @@
 //! Draws a moment of a recording as an SVG: how the README's picture is made.
 //!
 //! `cargo run --example picture -- assets/demo.vrt 150 100x30 assets/screen.svg`, with the name of a
-//! theme behind it for another one, and of a depth (16, 256) for fewer colours.
+//! theme behind it for another one, of a depth (16, 256, 24) for fewer colours, and of a page.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a tool for whoever builds it")]
 
 use ratatui::buffer::Buffer;
@@ -11,12 +11,12 @@ use vramlens::history::History;
 use vramlens::record::Reader;
 use vramlens::rules;
 use vramlens::ui::theme::{Depth, Look, built_in};
-use vramlens::ui::{self, App, Context, picture};
+use vramlens::ui::{self, App, Context, Page, picture};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [recording, seconds, size, out, rest @ ..] = arguments.as_slice() else {
-        panic!("usage: picture RECORDING SECONDS COLUMNSxROWS OUT.svg [THEME [DEPTH]]");
+        panic!("usage: picture RECORDING SECONDS COLUMNSxROWS OUT.svg [THEME [DEPTH [PAGE]]]");
     };
     let theme = built_in(rest.first().map_or("terminal", |name| name)).unwrap().theme;
     let depth = match rest.get(1).map(String::as_str) {
@@ -49,7 +49,13 @@ fn main() {
     let view = View::build(&history, &moment);
     let findings = rules::run(&view);
     let look = Look::themed(theme, depth, false);
-    let app = App::new(ui::Settings { look, chart_ms: 240_000, ..ui::Settings::default() });
+    let mut app = App::new(ui::Settings { look, chart_ms: 240_000, ..ui::Settings::default() });
+    app.page = match rest.get(2).map(String::as_str) {
+        Some("help") => Page::Help,
+        Some("fixes") => Page::Fixes,
+        Some("detail") => Page::Detail(ui::Tab::Allocator),
+        _ => Page::Main,
+    };
     let mut buffer = Buffer::empty(area);
     ui::draw_on(
         &mut buffer,
