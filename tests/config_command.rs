@@ -85,7 +85,7 @@ fn themes_are_listed_with_what_is_wrong_with_them() {
     assert!(forced.contains("\x1b[48;2;23;27;34m"), "{forced}");
     // One to begin an own one with.
     let (code, file, _) = out(vramlens(home.path()).args(["--themes", "harbor"]));
-    assert!(code == 0 && file.contains("[roles]") && file.contains("selected"), "{file}");
+    assert!(code == 0 && file.contains("[roles]") && file.contains("#   selected"), "{file}");
     assert_eq!(out(vramlens(home.path()).args(["--themes", "terminal"])).0, 2);
 }
 

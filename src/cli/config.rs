@@ -1,6 +1,7 @@
 //! Where each setting's value comes from: default < file < environment < flag.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
@@ -11,6 +12,9 @@ use crate::cli::settings::{Kind, Origin, SETTINGS, Setting, Settings, key_words}
 use crate::sample::nearest::nearest;
 use crate::ui::action::{ACTIONS, KeyMap, KeyMapError};
 use crate::ui::columns::Columns;
+
+/// A longer file is no configuration.
+const LARGEST_BYTES: u64 = 1 << 20;
 
 /// The settings with the origin of each.
 #[derive(Debug, Clone, PartialEq)]
@@ -191,7 +195,7 @@ pub fn resolve(
     let usual = || folder(&get).map(|folder| folder.join("config.toml"));
     resolved.file = named.clone().or_else(usual);
     if let Some(path) = resolved.file.clone() {
-        match std::fs::read_to_string(&path) {
+        match read(&path) {
             Ok(text) => resolved.file(&path, &text)?,
             Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
@@ -204,6 +208,17 @@ pub fn resolve(
     resolved.flags(common)?;
     resolved.check_keys()?;
     Ok(resolved)
+}
+
+/// The text of a file, which is no configuration where it is too long for one.
+fn read(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(LARGEST_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LARGEST_BYTES {
+        let reason = format!("longer than {LARGEST_BYTES} bytes: this is no configuration");
+        return Err(std::io::Error::other(reason));
+    }
+    Ok(text)
 }
 
 /// `$XDG_CONFIG_HOME/vramlens`, or `~/.config/vramlens`.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::config::{Resolved, SettingsError, folder};
 use crate::sample::nearest::did_you_mean;
 use crate::ui::Themes;
-use crate::ui::theme::{BUILT_IN, Definition, Depth, TERMINAL, ThemeError, built_in, parse};
+use crate::ui::theme::{BUILT_IN, Definition, Depth, TERMINAL, ThemeError, built_in, help, parse};
 
 /// More files than this are not looked at.
 const MOST: usize = 64;
@@ -123,9 +123,10 @@ pub fn file(name: &str, get: &impl Fn(&str) -> Option<String>) -> Result<String,
     };
     let found = all(get).into_iter().find(|theme| theme.name == name).ok_or_else(none)?;
     let own = found.file.filter(|_| found.theme.is_ok());
-    own.and_then(|path| std::fs::read_to_string(path).ok())
-        .or_else(|| BUILT_IN.iter().find(|row| row.0 == name).map(|row| row.1.to_owned()))
-        .ok_or_else(none)
+    let text = own
+        .and_then(|path| std::fs::read_to_string(path).ok())
+        .or_else(|| BUILT_IN.iter().find(|row| row.0 == name).map(|row| row.1.to_owned()));
+    text.map(|text| format!("{}\n{text}", help())).ok_or_else(none)
 }
 
 /// Where own themes are looked for.

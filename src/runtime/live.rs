@@ -187,7 +187,9 @@ impl Live {
         match &self.from {
             From::Demo => self.reopen(From::Demo),
             From::File(..) => {
-                self.app.say("the recording ends here: ← goes back in it");
+                let (keys, look) = (&self.app.settings.keys, &self.app.settings.look);
+                let back = keys.label(ui::action::Action::Back, look.glyphs.ascii);
+                self.app.say(format!("the recording ends here: {back} goes back in it"));
                 Ok(())
             }
             From::Driver => Ok(()),

@@ -11,7 +11,7 @@ use ratatui::style::{Color, Modifier, Style};
 
 pub use builtin::{BUILT_IN, TERMINAL, built_in};
 pub use colour::{Depth, READABLE, Rgb, SIXTEEN, contrast, difference, rgb_of};
-pub use file::{Definition, ThemeError, parse};
+pub use file::{Definition, ThemeError, help, parse};
 pub use glyphs::Glyphs;
 
 use crate::analyze::{Class, Verdict};
@@ -62,35 +62,37 @@ pub struct Role {
     pub name: &'static str,
     /// Whether it is a line or a pattern rather than something to read.
     pub shape: bool,
+    /// What it is for.
+    pub doc: &'static str,
     /// Its style.
     pub of: fn(&mut Theme) -> &mut Style,
 }
 
 macro_rules! roles {
-    ($($name:ident $shape:literal;)*) => {
+    ($($name:ident $shape:literal $doc:literal;)*) => {
         /// Every role of a theme file.
         pub const ROLES: &[Role] = &[$(Role {
-            name: stringify!($name), shape: $shape, of: |theme| &mut theme.$name,
+            name: stringify!($name), shape: $shape, doc: $doc, of: |theme| &mut theme.$name,
         },)*];
     };
 }
 
 roles! {
-    text false;
-    dim false;
-    strong false;
-    accent false;
-    selected false;
-    good false;
-    warn false;
-    bad false;
-    rule true;
-    unaccounted false;
-    free false;
-    reserved false;
-    chart true;
-    key false;
-    banner false;
+    text false "ordinary text, and whatever the file leaves out";
+    dim false "what matters less: units, labels, absent values";
+    strong false "names and titles";
+    accent false "what is chosen: the only accent";
+    selected false "the selected row; without a colour before `on` each cell keeps its own";
+    good false "as it should be";
+    warn false "to be looked at";
+    bad false "wrong";
+    rule true "rules and frames";
+    unaccounted false "used, and nobody's";
+    free false "not held";
+    reserved false "kept by the driver";
+    chart true "the line of a chart";
+    key false "a key that can be pressed";
+    banner false "paused, or a recording";
 }
 
 impl Theme {

@@ -183,6 +183,8 @@ fn a_usual_file_may_be_missing_and_a_named_one_may_not() {
     assert!(resolve(&Common::default(), home).is_ok());
     let named = Common { config: Some("/nonexistent/x.toml".into()), ..Common::default() };
     assert!(matches!(resolve(&named, home), Err(SettingsError::Unreadable { .. })));
+    let endless = Common { config: Some("/dev/zero".into()), ..Common::default() };
+    assert!(resolve(&endless, home).unwrap_err().to_string().contains("no configuration"));
     let env = |name: &str| (name == "VRAMLENS_CONFIG").then(|| "/nonexistent/x".to_owned());
     assert!(matches!(resolve(&Common::default(), env), Err(SettingsError::Unreadable { .. })));
     let of = |rows: &'static [(&str, &str)]| {

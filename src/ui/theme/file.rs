@@ -50,6 +50,23 @@ impl Definition {
     }
 }
 
+/// What a theme file may say, as comments for somebody who begins one.
+pub fn help() -> String {
+    let mut text = String::from(
+        "# A theme: a file NAME.toml in ~/.config/vramlens/themes, chosen with theme = \"NAME\" under [view].\n\
+         # A colour is #rrggbb, a name of [palette], or one of the terminal's own:\n",
+    );
+    text += &format!("# {}.\n", NAMED.map(|row| row.0).join(", "));
+    text += &format!(
+        "# A role is a colour, \"on\" and a second one, and any of {}. The roles:\n",
+        WEIGHTS.map(|row| row.0).join(", ")
+    );
+    for role in ROLES {
+        text += &format!("#   {:<12} {}\n", role.name, role.doc);
+    }
+    text
+}
+
 /// What is wrong with a theme file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}:{line}: {reason}")]
