@@ -58,6 +58,8 @@ pub enum Answer {
     NoGpu(crate::sample::Absence),
     /// Something to say.
     Message(ui::Message),
+    /// The settings, read again, or what is wrong with them.
+    Settings(crate::runtime::reload::Outcome),
 }
 
 /// The open source.
@@ -214,7 +216,9 @@ impl Live {
         match &self.from {
             From::Demo => self.reopen(From::Demo),
             From::File(..) => {
-                self.app.say("the recording ends here: ← goes back in it");
+                let (keys, look) = (&self.app.settings.keys, &self.app.settings.look);
+                let back = keys.label(ui::action::Action::Back, look.glyphs.ascii);
+                self.app.say(format!("the recording ends here: {back} goes back in it"));
                 Ok(())
             }
             From::Driver | From::Hosts(_) => Ok(()),
@@ -312,6 +316,17 @@ impl Live {
         let looks = self.history.gpu_tick().map_or(0, |tick| tick.seq + 1);
         let counts = Counts { written_bytes, looks, apart };
         self.app.cost = Some(self.meter.read(&self.view, counts));
+    }
+
+    /// What it was told from outside.
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Tells it something else. Threads that run keep what they were begun with.
+    pub fn set_options(&mut self, options: Options) {
+        self.options = options;
+        self.stale = true;
     }
 
     /// Looks at once.

@@ -17,6 +17,7 @@ use crate::runtime::input::{self, Input};
 use crate::runtime::kill;
 use crate::runtime::live::{Answer, From, Live};
 use crate::runtime::options::Options;
+use crate::runtime::reload;
 use crate::runtime::sampler::Sampled;
 use crate::runtime::screen::{Drained, Screen, test_panic};
 use crate::runtime::signals::{Signal, Signals, stop_self};
@@ -165,6 +166,12 @@ impl Looper {
             Happened::Answer(Some(Answer::Message(message))) => {
                 self.update(Event::Message(message))?;
             }
+            Happened::Answer(Some(Answer::Settings(new))) => {
+                let (notifier, screen) = (&mut self.notifier, &mut self.screen);
+                for event in reload::take(new, &mut self.live, notifier, screen) {
+                    self.update(event)?;
+                }
+            }
             Happened::Model => {
                 self.live.age();
                 self.want_frame(Duration::ZERO);
@@ -254,6 +261,7 @@ impl Looper {
     fn signal(&mut self, signal: Signal) -> io::Result<()> {
         match signal {
             Signal::Quit => self.end = Some(End::Terminated),
+            Signal::HangUp if reload::terminal_is_there() => self.perform(Effect::Reload)?,
             Signal::HangUp => self.end = Some(End::HungUp),
             Signal::Stop => self.suspend()?,
             Signal::Continue => {
@@ -330,6 +338,7 @@ impl Looper {
             }
             Effect::SaveSnapshot => crate::runtime::snapshot::save(&self.live),
             Effect::Look => self.live.wake(),
+            Effect::Reload => reload::begin(&mut self.live),
             Effect::Suspend => self.suspend()?,
         }
         Ok(())

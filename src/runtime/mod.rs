@@ -18,6 +18,7 @@ pub mod models;
 pub mod options;
 pub mod player;
 pub mod probing;
+pub mod reload;
 pub mod remote;
 pub mod run_host;
 pub mod run_job;

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use ratatui::layout::Rect;
 
 use super::action::{Action, KeyMap};
+use super::columns::Columns;
 use super::filter::Filter;
 use super::kill::Dialog;
+use super::look::Themes;
 use super::rows::{Choice, Row, RowKey, Sort, Subject, build};
 use super::theme::Look;
 use crate::analyze::{Holder, View};
@@ -16,12 +18,16 @@ use crate::ids::{GpuUuid, Pid, Stamp};
 use crate::rules::Finding;
 
 /// What is set once and rarely changes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Colours and characters.
     pub look: Look,
+    /// The themes that can be chosen.
+    pub themes: Themes,
     /// Which key does what.
     pub keys: KeyMap,
+    /// The columns of the table.
+    pub columns: Columns,
     /// Local time, in seconds east of UTC.
     pub utc_offset_s: i32,
     /// Refresh interval, in milliseconds.
@@ -36,7 +42,9 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             look: Look::new(true, false),
+            themes: Themes::default(),
             keys: KeyMap::default(),
+            columns: Columns::default(),
             utc_offset_s: 0,
             interval_ms: 1000,
             confirm_kill: true,
@@ -205,6 +213,8 @@ pub struct Wants {
 pub struct App {
     /// Look, keys, interval.
     pub settings: Settings,
+    /// The settings as they were last read, before any key changed them.
+    pub loaded: Option<Box<Settings>>,
     /// What fills the screen.
     pub page: Page,
     /// The selected row; `None` for the first.
@@ -252,7 +262,7 @@ pub struct App {
 impl App {
     /// With these settings, on the main page.
     pub fn new(settings: Settings) -> Self {
-        Self { settings, ..Self::default() }
+        Self { loaded: Some(Box::new(settings.clone())), settings, ..Self::default() }
     }
 
     /// The rows of the table now.

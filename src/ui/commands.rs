@@ -38,6 +38,8 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
         Action::Quit | Action::Leave => leave(app),
         Action::Suspend => return vec![Effect::Suspend],
         Action::Redraw => return vec![Effect::Repaint],
+        Action::Reload => return vec![Effect::Reload],
+        Action::Theme => super::look::next_theme(app),
         Action::Demo | Action::Open if !matches!(app.page, Page::NoGpu(_)) => {
             app.say("there is a GPU: start vramlens --demo or vramlens replay FILE for that");
         }
@@ -169,13 +171,13 @@ fn next(app: &mut App, forward: bool, context: Context<'_>) {
 }
 
 fn numbered(app: &mut App, key: Option<Key>, context: Context<'_>) {
+    let Some(number) = digit_of(app, key) else { return };
     if matches!(app.page, Page::Detail(_)) {
-        if let Some(tab) = tab_of(key) {
+        if let Some(tab) = tab_of(number) {
             (app.page, app.scroll) = (Page::Detail(tab), 0);
         }
         return;
     }
-    let Some(number) = digit_of(key) else { return };
     match context.view.gpus.iter().find(|gpu| gpu.sample.index.0 == number) {
         Some(gpu) if app.scope.as_ref() == Some(&gpu.sample.uuid) => app.scope = None,
         Some(gpu) => app.scope = Some(gpu.sample.uuid.clone()),

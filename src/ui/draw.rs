@@ -55,6 +55,7 @@ pub fn draw_on(buffer: &mut Buffer, area: Rect, app: &App, context: Context<'_>)
         footer::draw(&mut canvas.part(bottom), &scene, &mut drawn);
     }
     kill::draw(&mut canvas, &scene);
+    app.settings.look.theme.lay(buffer, area);
     drawn
 }
 

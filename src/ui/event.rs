@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyEvent, MouseEvent};
 
-use super::app::{Message, NoGpu, Wants};
+use super::app::{Message, NoGpu, Settings, Wants};
 use super::kill::{Dialog, Proof};
 use crate::ids::ProcId;
 use crate::sample::{KillEvent, KillOrder, KillPreset};
@@ -35,6 +35,8 @@ pub enum Event {
         /// Its lines.
         lines: Vec<String>,
     },
+    /// The settings were read again.
+    Settings(Box<Settings>),
     /// No GPU can be read.
     NoGpu(NoGpu),
     /// A GPU can be read again.
@@ -85,6 +87,8 @@ pub enum Effect {
     SaveSnapshot,
     /// Look at GPUs that sleep too.
     Look,
+    /// Read the configuration again; the answer is [`Event::Settings`].
+    Reload,
     /// To the shell.
     Suspend,
 }

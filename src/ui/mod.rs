@@ -4,6 +4,7 @@
 pub mod action;
 mod app;
 mod chart;
+pub mod columns;
 mod commands;
 mod doc;
 mod draw;
@@ -11,8 +12,10 @@ mod event;
 pub mod filter;
 mod gpu_words;
 pub mod hosts;
+mod keymap;
 pub mod kill;
 mod ledger;
+mod look;
 mod mouse;
 mod paint;
 mod panes;
@@ -28,4 +31,5 @@ pub use app::{
 };
 pub use draw::{draw, draw_on};
 pub use event::{Effect, Event, Seek};
+pub use look::Themes;
 pub use update::update;

@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 
 use super::Scene;
 use crate::fields::{FIELDS, Scope};
-use crate::ui::action::{ACTIONS, Group};
+use crate::ui::action::{ACTIONS, Action, Group};
 use crate::ui::app::Drawn;
 use crate::ui::doc::Doc;
 use crate::ui::paint::Canvas;
@@ -47,7 +47,9 @@ fn bindings(doc: &mut Doc, scene: &Scene<'_>, group: Group) {
             scene.app.settings.keys.keys(row.action).map(|key| key.label(ascii)).collect();
         // 0 to 9 are one thing to know.
         let label = match labels.as_slice() {
-            [first, .., last] if labels.len() > 3 => format!("{first}-{last}"),
+            [first, .., last] if labels.len() > 3 && row.action == Action::Gpu => {
+                format!("{first}-{last}")
+            }
             labels => labels.join(" "),
         };
         doc.bullet(&pad(&label, KEYS), theme.key, row.doc, theme.text);
@@ -80,7 +82,13 @@ fn columns(doc: &mut Doc) {
     for field in FIELDS.iter().filter(|field| field.scope == Scope::Holder) {
         let title =
             if look.glyphs.ascii { field.title.replace('Δ', "d") } else { field.title.into() };
-        doc.bullet(&pad(&title, KEYS), look.theme.strong, field.help, look.theme.text);
+        // What the configuration calls it, where that is not the title.
+        let help = if field.title.eq_ignore_ascii_case(field.name) {
+            field.help.to_owned()
+        } else {
+            format!("{} In the settings: {}.", field.help, field.name)
+        };
+        doc.bullet(&pad(&title, KEYS), look.theme.strong, &help, look.theme.text);
     }
 }
 
