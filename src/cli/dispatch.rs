@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::cli::args::{Cli, ColorWhen, Command, RecordArgs, RunArgs, ServeArgs};
+use crate::cli::args::{Cli, ColorWhen, Command, RecordArgs, ReplayArgs, RunArgs, ServeArgs};
 use crate::cli::config::{Resolved, resolve};
 use crate::cli::settings::{SETTINGS, Settings, duration_ms, example};
 use crate::cli::tools;
 use crate::cmd::look::{self, Form};
-use crate::cmd::{Exit, doctor, kill, past, record, run as command, serve, top};
+use crate::cmd::{Exit, doctor, kill, past, record, replay, run as command, serve, top};
 use crate::runtime::clock;
 use crate::runtime::live::From;
 use crate::runtime::options::Options;
@@ -41,6 +41,9 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
         }
         Some(Command::Run(args)) => command::run(&watched(args), &options, form),
         Some(Command::Record(args)) => record::run(&recording(args)?, &options),
+        Some(Command::Replay(args)) if args.svg.is_some() || args.png.is_some() => {
+            replay::run(&picture(args, &options))
+        }
         Some(Command::Replay(args))
             if args.once || form.json || !top::can_show(env("TERM").as_deref()) =>
         {
@@ -157,6 +160,18 @@ fn recording(args: &RecordArgs) -> anyhow::Result<record::Record> {
     };
     let max_size = args.max_size.as_deref().map(str::parse).transpose()?;
     Ok(record::Record { file: args.file.clone(), duration, max_size, redact: args.redact })
+}
+
+fn picture(args: &ReplayArgs, options: &Options) -> replay::Picture {
+    replay::Picture {
+        file: args.file.clone(),
+        svg: args.svg.clone(),
+        png: args.png.clone(),
+        from: args.from.clone(),
+        to: args.to.clone(),
+        size: args.size.clone(),
+        gpus: options.gpus.clone(),
+    }
 }
 
 fn serving(args: &ServeArgs, env: Environment<'_>) -> serve::Serve {

@@ -8,6 +8,7 @@ pub mod kill;
 pub mod look;
 pub mod past;
 pub mod record;
+pub mod replay;
 pub mod run;
 pub mod serve;
 pub mod top;

@@ -14,6 +14,7 @@ use crate::runtime::input::{self, Input};
 use crate::runtime::kill;
 use crate::runtime::live::{Answer, From, Live};
 use crate::runtime::options::Options;
+use crate::runtime::replaying::Past;
 use crate::runtime::sampler::Sampled;
 use crate::runtime::screen::{Drained, Screen, test_panic};
 use crate::runtime::signals::{Signal, Signals, stop_self};
@@ -160,6 +161,10 @@ impl Looper {
             Happened::Answer(Some(Answer::Message(message))) => {
                 self.update(Event::Message(message))?;
             }
+            Happened::Answer(Some(Answer::Foreseen(found))) => {
+                self.live.foreseen(*found);
+                self.want_frame(Duration::ZERO);
+            }
             Happened::Model => {
                 self.live.age();
                 self.want_frame(Duration::ZERO);
@@ -225,8 +230,8 @@ impl Looper {
         test_panic("loop");
         self.live.rebuild();
         let live = &mut self.live;
-        let context =
-            Context { view: &live.view, history: &live.history, findings: &live.findings };
+        let past = Past::new(&live.history, &live.timeline, &live.replaying);
+        let context = Context { view: &live.view, history: &past, findings: &live.findings };
         let app = &live.app;
         let mut drawn = None;
         self.screen.draw(|frame| drawn = Some(ui::draw(frame, app, context)))?;
@@ -280,8 +285,8 @@ impl Looper {
 
     fn update(&mut self, event: Event) -> io::Result<()> {
         let live = &mut self.live;
-        let context =
-            Context { view: &live.view, history: &live.history, findings: &live.findings };
+        let past = Past::new(&live.history, &live.timeline, &live.replaying);
+        let context = Context { view: &live.view, history: &past, findings: &live.findings };
         for effect in ui::update(&mut live.app, event, context) {
             self.perform(effect)?;
         }
@@ -315,7 +320,9 @@ impl Looper {
             Effect::Copy(text) => self.copy(&text)?,
             Effect::StartDemo => self.reopen(From::Demo)?,
             Effect::OpenRecording(path) => self.reopen(From::File(path.into(), 1.0))?,
+            Effect::Play(step) => self.live.play(step),
             Effect::Seek(_) => {
+                self.live.play(ui::PlayStep::AsSet);
                 self.live.age();
                 self.want_frame(Duration::ZERO);
             }
@@ -367,6 +374,7 @@ impl Looper {
 
     fn kill(&mut self, event: Option<KillEvent>) -> io::Result<()> {
         if let Some(event) = event {
+            self.live.mark_kill(&event);
             self.update(Event::Kill(event))?;
         }
         self.live.nudge();

@@ -16,6 +16,7 @@ pub mod models;
 pub mod options;
 pub mod player;
 pub mod probing;
+pub mod replaying;
 pub mod run_host;
 pub mod run_job;
 pub mod run_monitor;

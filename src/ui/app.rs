@@ -9,9 +9,11 @@ use super::filter::Filter;
 use super::kill::Dialog;
 use super::rows::{Choice, Row, RowKey, Sort, Subject, build};
 use super::theme::Look;
+use super::time::{ChartForm, Play};
+use crate::analyze::timeline::Timeline;
 use crate::analyze::{Holder, View};
 use crate::fields::FieldId;
-use crate::history::{ChartPoint, History};
+use crate::history::{ChartPoint, History, StackPoint};
 use crate::ids::{GpuUuid, Pid, Stamp};
 use crate::rules::Finding;
 
@@ -30,6 +32,8 @@ pub struct Settings {
     pub confirm_kill: bool,
     /// The stretch of time in the charts, in milliseconds.
     pub chart_ms: u64,
+    /// What charts are drawn with, where the terminal has both.
+    pub chart: ChartForm,
 }
 
 impl Default for Settings {
@@ -41,6 +45,7 @@ impl Default for Settings {
             interval_ms: 1000,
             confirm_kill: true,
             chart_ms: 600_000,
+            chart: ChartForm::default(),
         }
     }
 }
@@ -134,6 +139,8 @@ pub enum PromptKind {
     Explain,
     /// The name of a recording.
     Recording,
+    /// A moment to go to.
+    Time,
 }
 
 /// One line about something that happened.
@@ -170,6 +177,8 @@ pub enum Hit {
     Tab(Tab),
     /// Selects a fix.
     Finding(usize),
+    /// Goes to a moment, in milliseconds since boot.
+    Time(u64),
 }
 
 /// What the last frame showed where: `draw` gives it, the next click needs it.
@@ -231,6 +240,12 @@ pub struct App {
     pub position: Position,
     /// The name of the recording that is shown. Hostile text.
     pub recording: Option<String>,
+    /// How it plays.
+    pub play: Option<Play>,
+    /// The moment of the last jump: while it is on its way the next one counts from there.
+    pub heading_ms: Option<u64>,
+    /// Whether charts show who holds the memory rather than what of it is allocated.
+    pub stacked: bool,
     /// The selected fix.
     pub finding: usize,
     /// How far a text page is scrolled.
@@ -315,6 +330,22 @@ pub trait Charts {
         span_ms: (u64, u64),
         columns: usize,
     ) -> Vec<Option<ChartPoint>>;
+
+    /// Who held a GPU's memory between two moments; nothing where that was not kept.
+    fn stack(
+        &self,
+        _gpu: &GpuUuid,
+        _span_ms: (u64, u64),
+        _columns: usize,
+        _named: &[Pid],
+    ) -> Vec<Option<StackPoint>> {
+        Vec::new()
+    }
+
+    /// What happened when; `None` where nobody kept it.
+    fn timeline(&self) -> Option<&Timeline> {
+        None
+    }
 }
 
 impl Charts for History {
@@ -337,6 +368,16 @@ impl Charts for History {
         columns: usize,
     ) -> Vec<Option<ChartPoint>> {
         self.holder_chart(gpu, pid, span_ms.0, span_ms.1, columns)
+    }
+
+    fn stack(
+        &self,
+        gpu: &GpuUuid,
+        span_ms: (u64, u64),
+        columns: usize,
+        named: &[Pid],
+    ) -> Vec<Option<StackPoint>> {
+        self.gpu_stack(gpu, span_ms, columns, named)
     }
 }
 

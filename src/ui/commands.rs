@@ -1,11 +1,12 @@
 //! What each action does.
 
 use super::action::{Action, Key};
-use super::app::{App, Context, Page, Position, Prompt, PromptKind, Tab};
-use super::event::{Effect, Seek};
+use super::app::{App, Context, Page, Prompt, PromptKind, Tab};
+use super::event::Effect;
 use super::filter::Filter;
 use super::rows::{Row, RowKey, Subject};
-use super::update::{digit_of, seek, step_of, tab_of};
+use super::time;
+use super::update::{digit_of, step_of, tab_of};
 use crate::fields::FieldId;
 use crate::ids::ProcId;
 use crate::sample::KillPreset;
@@ -67,10 +68,23 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
         Action::Kill => return plan_kill(app, None, context),
         Action::KillChoose => app.choosing = true,
         Action::KillZombies => return zombies(app, context),
-        Action::Faster | Action::Slower => return interval(app, action == Action::Faster),
-        Action::Back | Action::Forward | Action::Oldest | Action::Live | Action::Pause => {
-            return travel(app, action, context);
+        Action::Faster | Action::Slower if app.play.is_some() => {
+            return time::speed(app, action == Action::Faster);
         }
+        Action::Faster | Action::Slower => return interval(app, action == Action::Faster),
+        Action::Stacked => app.stacked = !app.stacked,
+        Action::GoTo => {
+            app.prompt = Some(Prompt { kind: PromptKind::Time, text: String::new() });
+        }
+        Action::Back
+        | Action::Forward
+        | Action::Oldest
+        | Action::Live
+        | Action::Pause
+        | Action::Step
+        | Action::StepBack
+        | Action::NextMarker
+        | Action::PreviousMarker => return time::act(app, action, context),
         // Taken above.
         Action::Up
         | Action::Down
@@ -259,21 +273,4 @@ fn interval(app: &mut App, faster: bool) -> Vec<Effect> {
         }
         None => Vec::new(),
     }
-}
-
-fn travel(app: &mut App, action: Action, context: Context<'_>) -> Vec<Effect> {
-    let now = context.view.at.boot_ms;
-    let oldest = context.history.oldest().map_or(now, |stamp| stamp.boot_ms);
-    let newest = context.history.latest().map_or(now, |stamp| stamp.boot_ms);
-    // A sixtieth of the chart: ten seconds where it shows ten minutes.
-    let step = (app.settings.chart_ms / 60).max(1000);
-    let to = match action {
-        Action::Pause if app.position == Position::Live => Seek::At(now),
-        Action::Back => Seek::At(now.saturating_sub(step).max(oldest)),
-        Action::Oldest => Seek::At(oldest),
-        Action::Forward if app.position == Position::Live => return Vec::new(),
-        Action::Forward if now + step < newest => Seek::At(now + step),
-        _ => Seek::Live,
-    };
-    seek(app, to)
 }

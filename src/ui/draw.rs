@@ -18,7 +18,7 @@ use super::app::{App, Context, Drawn, Page};
 use super::doc::Doc;
 use super::paint::Canvas;
 use super::panes::{
-    Scene, detail, fixes, footer, gpus, header, help, kill, nogpu, table, tabs, text,
+    Scene, detail, fixes, footer, gpus, header, help, kill, nogpu, table, tabs, text, timeline,
 };
 use crate::analyze::Freshness;
 
@@ -48,7 +48,12 @@ pub fn draw_on(buffer: &mut Buffer, area: Rect, app: &App, context: Context<'_>)
     let top = Rect { height: 1, ..area };
     header::draw(&mut canvas.part(top), &scene);
     let bottom = Rect { y: area.bottom() - 1, height: 1, ..area };
-    let body = Rect { y: area.y + 1, height: area.height.saturating_sub(2), ..area };
+    let mut body = Rect { y: area.y + 1, height: area.height.saturating_sub(2), ..area };
+    if timeline::is_shown(&scene, area.height) {
+        body.height -= 1;
+        let line = Rect { y: body.bottom(), height: 1, ..area };
+        timeline::draw(&mut canvas.part(line), &scene, &mut drawn);
+    }
     if area.height > 1 {
         page(&mut canvas, &scene, &mut drawn, body);
         footer::draw(&mut canvas.part(bottom), &scene, &mut drawn);

@@ -18,6 +18,7 @@ mod panes;
 pub mod picture;
 pub mod rows;
 pub mod theme;
+pub mod time;
 mod update;
 mod words;
 
@@ -26,5 +27,5 @@ pub use app::{
     Tab, Wants,
 };
 pub use draw::{draw, draw_on};
-pub use event::{Effect, Event, Seek};
+pub use event::{Effect, Event, PlayStep, Seek};
 pub use update::update;
