@@ -144,6 +144,7 @@ fn show_view(
         utc_offset_s: clock::utc_offset_seconds(clock::now()),
         interval_ms: settings.interval_ms,
         confirm_kill: settings.kill_confirm,
+        chart: settings.chart,
         ..ui::Settings::default()
     });
     app.recording = from.title();

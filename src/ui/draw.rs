@@ -14,7 +14,7 @@ use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::app::{App, Context, Drawn, Page};
+use super::app::{App, Context, Drawn, Page, Position};
 use super::doc::Doc;
 use super::paint::Canvas;
 use super::panes::{
@@ -198,7 +198,12 @@ fn side_panel(canvas: &mut Canvas<'_>, scene: &Scene<'_>, area: Rect) {
 /// Before the first answer, or without a GPU in it.
 fn waiting(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
     let theme = canvas.look.theme;
+    let known = scene.context.history.latest().is_some();
     let (words, more) = match &scene.context.view.freshness {
+        Freshness::Past | Freshness::Replay if scene.app.position != Position::Live && known => (
+            "Nothing is known of this moment.".to_owned(),
+            "The line of time below has a broken stretch here: n and N lead out of it.",
+        ),
         Freshness::Stalled { for_ms, .. } => (
             format!("The driver has not answered for {}.", super::words::span(*for_ms)),
             "vramlens triage    reports what /proc tells without it",

@@ -54,7 +54,7 @@ pub fn speed(app: &mut App, faster: bool) -> Vec<Effect> {
 
 /// Does what a key of time says.
 pub fn act(app: &mut App, action: Action, context: Context<'_>) -> Vec<Effect> {
-    let now = context.view.at.boot_ms;
+    let now = shown(app, context);
     // A sixtieth of the chart: ten seconds where it shows ten minutes.
     let far = (app.settings.chart_ms / 60).max(1000);
     let near = app.settings.interval_ms.max(1000);
@@ -82,6 +82,14 @@ pub fn act(app: &mut App, action: Action, context: Context<'_>) -> Vec<Effect> {
     }
 }
 
+/// The moment that is shown, or is about to be: keys can come faster than frames.
+fn shown(app: &App, context: Context<'_>) -> u64 {
+    match app.position {
+        Position::At(at_ms) => at_ms,
+        Position::Live => context.view.at.boot_ms,
+    }
+}
+
 /// Holds this moment, or goes on.
 fn pause(app: &mut App, now: u64) -> Vec<Effect> {
     match (&mut app.play, app.position) {
@@ -106,13 +114,13 @@ fn hold(app: &mut App) {
 }
 
 fn back(app: &mut App, by_ms: u64, context: Context<'_>) -> Vec<Effect> {
-    let now = context.view.at.boot_ms;
+    let now = shown(app, context);
     let oldest = context.history.oldest().map_or(now, |stamp| stamp.boot_ms);
     seek(app, Seek::At(now.saturating_sub(by_ms).max(oldest)))
 }
 
 fn forward(app: &mut App, by_ms: u64, context: Context<'_>) -> Vec<Effect> {
-    let to = context.view.at.boot_ms.saturating_add(by_ms);
+    let to = shown(app, context).saturating_add(by_ms);
     let newest = context.history.latest().map_or(0, |stamp| stamp.boot_ms);
     match (app.position, &app.play) {
         (Position::Live, None) => Vec::new(),
@@ -172,7 +180,7 @@ fn jump(app: &mut App, forward: bool, context: Context<'_>) -> Vec<Effect> {
     let scope = app.scope.clone();
     let found =
         if forward { line.after(from, scope.as_ref()) } else { line.before(from, scope.as_ref()) };
-    let Some(first) = found.first() else {
+    let Some(&first) = found.first() else {
         app.say(if forward {
             "nothing is marked after this"
         } else {
@@ -182,9 +190,10 @@ fn jump(app: &mut App, forward: bool, context: Context<'_>) -> Vec<Effect> {
     };
     let several = context.view.gpus.len() > 1;
     let time = clock(first.at, app.settings.utc_offset_s, false);
-    let mut words = format!("{}, {time}", first.words(several));
-    if found.len() > 1 {
-        words += &format!(" (and {} more then)", found.len() - 1);
+    let shown: Vec<String> = found.iter().take(2).map(|mark| mark.words(several)).collect();
+    let mut words = format!("{}, {time}", shown.join("; "));
+    if found.len() > 2 {
+        words += &format!(" (and {} more then)", found.len() - 2);
     }
     let effects = reach(app, first.at.boot_ms, context);
     app.say(words);

@@ -54,7 +54,8 @@ pub fn gpu(
     let here =
         |marker: &&Marker| marker.kind != MarkerKind::Peak && marker.is_on(Some(&gpu.sample.uuid));
     plot.time(canvas, scene, here);
-    plot.peak(canvas, scene, &points)
+    let finer = |span_ms, columns| scene.context.history.gpu(&gpu.sample.uuid, span_ms, columns);
+    plot.peak(canvas, scene, &points, finer).map(|peak| exact(scene, gpu, peak))
 }
 
 /// A chart of one process in `rows`; on the row beneath them its peak.
@@ -71,7 +72,8 @@ pub fn holder(canvas: &mut Canvas<'_>, scene: &Scene<'_>, holder: &Holder, rows:
     chart::area(&mut canvas.part(plot.area), (&points, plot.top), form, theme.chart);
     plot.labels(canvas);
     plot.time(canvas, scene, |marker| marker.pid == Some(holder.pid) || marker.until.is_some());
-    if let Some((at, bytes)) = plot.peak(canvas, scene, &points) {
+    let finer = |span_ms, columns| scene.context.history.holder(of, span_ms, columns);
+    if let Some((at, bytes)) = plot.peak(canvas, scene, &points, finer) {
         let time = clock(at, scene.app.settings.utc_offset_s, false);
         let glyphs = canvas.look.glyphs;
         let sign = MarkerKind::Peak.row();
@@ -113,7 +115,8 @@ impl Plot {
         let axis = area.height >= AXIS_ROWS;
         let rows = area.height.saturating_sub(u16::from(axis)).max(1);
         let width = area.width.saturating_sub(LABELS);
-        let span_ms = (to.saturating_sub(scene.app.settings.chart_ms), to);
+        // Both ends belong to it.
+        let span_ms = (to.saturating_sub(scene.app.settings.chart_ms), to + 1);
         Self { area: Rect { width, height: rows, ..area }, rows, axis, span_ms, top, left: width }
     }
 
@@ -142,7 +145,8 @@ impl Plot {
         let (glyphs, offset) = (canvas.look.glyphs, scene.app.settings.utc_offset_s);
         canvas.fill(0, self.area.width, self.rows, glyphs.rule, theme.rule);
         let at = scene.context.view.at;
-        let from = Stamp { boot_ms: 0, wall_ms: at.wall_ms.saturating_sub(self.lasts()) };
+        let back = at.boot_ms.saturating_sub(self.span_ms.0);
+        let from = Stamp { boot_ms: 0, wall_ms: at.wall_ms.saturating_sub(back) };
         let (from, to) = (clock(from, offset, false), clock(at, offset, false));
         let line = scene.context.history.timeline();
         let found: Vec<&Marker> = line
@@ -150,34 +154,59 @@ impl Plot {
             .flat_map(|line: &Timeline| line.between(self.span_ms.0, self.span_ms.1))
             .filter(|marker| which(marker))
             .collect();
-        if self.area.width >= 30 {
+        let width = usize::from(self.area.width);
+        let marks = cells(found.into_iter(), self.span_ms, width);
+        let free = |part: &[_]| part.iter().all(Option::is_none);
+        let room = from.len() + 1;
+        if width >= 30 && marks.get(..room).is_some_and(free) {
             canvas.put(0, self.rows, &format!("{from} "), theme.dim);
+        }
+        if width >= 30 && marks.get(width - room..).is_some_and(free) {
             canvas.put_right(self.area.width, self.rows, &format!(" {to}"), theme.dim);
         }
-        let marks = cells(found.into_iter(), self.span_ms, usize::from(self.area.width));
         timeline::draw_marks(canvas, &marks, (0, self.rows));
     }
 
-    /// Marks the highest point, where it is not the newest; gives its moment.
+    /// Marks the highest point; gives its moment, as exactly as `finer` knows it.
     fn peak(
         &self,
         canvas: &mut Canvas<'_>,
         scene: &Scene<'_>,
         points: &[Option<ChartPoint>],
+        finer: impl Fn((u64, u64), usize) -> Vec<Option<ChartPoint>>,
     ) -> Option<(Stamp, Bytes)> {
-        let known = points.iter().enumerate().filter_map(|(n, point)| Some((n, point.as_ref()?)));
-        let most = known.reduce(|a, b| if b.1.used > a.1.used { b } else { a });
-        let (n, point) = most.filter(|most| most.1.used > Bytes::ZERO)?;
+        let (n, used) = highest(points)?;
         let steps = f64::from(self.rows);
-        let share = point.used.0 as f64 / self.top.0.max(1) as f64;
+        let share = used.0 as f64 / self.top.0.max(1) as f64;
         let row = self.rows.saturating_sub((share * steps).ceil().clamp(1.0, steps) as u16);
         let sign = MarkerKind::Peak.row();
         let glyph = if canvas.look.glyphs.ascii { sign.ascii } else { sign.glyph };
         let style = timeline::style(&canvas.look.theme, MarkerKind::Peak);
         canvas.cell((n / 2) as u16, row, glyph, style);
-        let back = self.lasts() * (points.len() - n) as u64 / points.len().max(1) as u64;
+        let edge = |n: usize| self.span_ms.0 + self.lasts() * n as u64 / points.len().max(1) as u64;
+        let (from, to) = (edge(n), edge(n + 1));
+        let seconds = (to.saturating_sub(from) / 1_000).clamp(1, 600);
+        let exact = finer((from, to), seconds as usize);
+        let second = highest(&exact).map_or(0, |found| found.0 as u64);
+        let boot_ms = from + (to - from) * second / seconds;
         let at = scene.context.view.at;
-        let boot_ms = at.boot_ms.saturating_sub(back);
-        Some((Stamp { boot_ms, wall_ms: at.wall_ms.saturating_sub(back) }, point.used))
+        let wall_ms = at.wall_ms.saturating_sub(at.boot_ms.saturating_sub(boot_ms));
+        Some((Stamp { boot_ms, wall_ms }, used))
     }
+}
+
+/// The moment of a GPU's peak as its marker has it: a chart knows it only to a column.
+fn exact(scene: &Scene<'_>, gpu: &GpuView, (at, bytes): (Stamp, Bytes)) -> (Stamp, Bytes) {
+    let near = (at.boot_ms.saturating_sub(3_000), at.boot_ms + 3_000);
+    let line = scene.context.history.timeline();
+    let mut marks = line.into_iter().flat_map(|line| line.between(near.0, near.1));
+    let peak = marks
+        .find(|mark| mark.kind == MarkerKind::Peak && mark.gpu.as_ref() == Some(&gpu.sample.uuid));
+    (peak.map_or(at, |peak| peak.at), bytes)
+}
+
+/// The first of the highest points, where anything was used.
+fn highest(points: &[Option<ChartPoint>]) -> Option<(usize, Bytes)> {
+    let known = points.iter().enumerate().filter_map(|(n, point)| Some((n, point.as_ref()?.used)));
+    known.reduce(|a, b| if b.1 > a.1 { b } else { a }).filter(|most| most.1 > Bytes::ZERO)
 }

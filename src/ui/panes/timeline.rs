@@ -23,7 +23,7 @@ const SPANS_MS: [u64; 6] =
 pub fn is_shown(scene: &Scene<'_>, rows: u16) -> bool {
     let page = matches!(scene.app.page, Page::Main | Page::Detail(_));
     let held = scene.app.position != Position::Live || scene.app.play.is_some();
-    page && held && rows >= ROWS && !scene.context.view.gpus.is_empty()
+    page && held && rows >= ROWS
 }
 
 /// The colour of a kind of marker. Its glyph is the second cue.
