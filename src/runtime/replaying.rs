@@ -1,7 +1,7 @@
 //! What the loop knows of the recording that it plays, and of what happened: markers, also those of
 //! the part that is still to come, which a thread of its own reads ahead.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -66,7 +66,7 @@ impl Drop for Replaying {
     }
 }
 
-fn file(path: &PathBuf, stop: &Arc<AtomicBool>, to: &Sender<Answer>) {
+fn file(path: &Path, stop: &Arc<AtomicBool>, to: &Sender<Answer>) {
     let Ok(recording) = Recording::open(path) else { return };
     let last_ms = recording.index().covers().map(|covers| covers.1);
     if let Ok(ticks) = recording.ticks(None) {

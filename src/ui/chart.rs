@@ -109,7 +109,8 @@ pub fn stacked(
         let height = scaled(full, whole, usize::from(rows)).max(least);
         for level in 0..height {
             // The part that the middle of the cell lies in; of the topmost cell the last one.
-            let middle = whole.0 as u128 * (2 * level as u128 + 1) / (2 * u128::from(rows.max(1)));
+            let middle =
+                u128::from(whole.0) * (2 * level as u128 + 1) / (2 * u128::from(rows.max(1)));
             let mut sum = 0_u128;
             let found = parts.iter().find(|part| {
                 sum += u128::from(part.0.0);

@@ -68,15 +68,10 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
         Action::Kill => return plan_kill(app, None, context),
         Action::KillChoose => app.choosing = true,
         Action::KillZombies => return zombies(app, context),
-        Action::Faster | Action::Slower if app.play.is_some() => {
-            return time::speed(app, action == Action::Faster);
-        }
-        Action::Faster | Action::Slower => return interval(app, action == Action::Faster),
+        Action::Faster | Action::Slower => return tempo(app, action == Action::Faster),
         Action::Stacked => app.stacked = !app.stacked,
-        Action::GoTo => {
-            app.prompt = Some(Prompt { kind: PromptKind::Time, text: String::new() });
-        }
-        Action::Back
+        Action::GoTo
+        | Action::Back
         | Action::Forward
         | Action::Oldest
         | Action::Live
@@ -259,7 +254,11 @@ fn zombies(app: &mut App, context: Context<'_>) -> Vec<Effect> {
     vec![Effect::Redraw]
 }
 
-fn interval(app: &mut App, faster: bool) -> Vec<Effect> {
+/// Of a recording its speed, else the interval.
+fn tempo(app: &mut App, faster: bool) -> Vec<Effect> {
+    if app.play.is_some() {
+        return time::speed(app, faster);
+    }
     let now = app.settings.interval_ms;
     let next = if faster {
         INTERVALS_MS.iter().rev().find(|ms| **ms < now)

@@ -1,7 +1,7 @@
 //! Where in time the screen is, and how a recording plays: what the keys for it do.
 
 use super::action::Action;
-use super::app::{App, Context, Message, Position};
+use super::app::{App, Context, Message, Position, Prompt, PromptKind};
 use super::event::{Effect, PlayStep, Seek};
 use super::update::seek;
 use super::words::clock;
@@ -60,6 +60,10 @@ pub fn act(app: &mut App, action: Action, context: Context<'_>) -> Vec<Effect> {
     let near = app.settings.interval_ms.max(1000);
     if matches!(action, Action::NextMarker | Action::PreviousMarker) {
         return jump(app, action == Action::NextMarker, context);
+    }
+    if action == Action::GoTo {
+        app.prompt = Some(Prompt { kind: PromptKind::Time, text: String::new() });
+        return vec![Effect::Redraw];
     }
     app.heading_ms = None;
     match action {

@@ -19,14 +19,14 @@ use super::axis::{size, sizes, times};
 use super::collect::GpuPast;
 use super::scene::{
     Anchor, CHAR, DIM, DRIVER, FRAME, Fill, GAP, GRID, HOLDERS, OTHERS, PAPER, Scene, Shape, TEXT,
-    UNACCOUNTED,
+    UNACCOUNTED, columns,
 };
 use super::stack::{Part, Plot, Stack, largest, stack};
 use super::{Figure, Need, PictureError};
 use crate::analyze::moment::clock;
 use crate::analyze::timeline::{MARKERS, Marker, MarkerKind, cells};
 use crate::ids::{Pid, Stamp};
-use crate::sample::text::{clean, fit, width};
+use crate::sample::text::{clean, fit};
 use crate::units::Bytes;
 
 const MARGIN: i32 = 20;
@@ -50,7 +50,7 @@ const LINE: i32 = 17;
 /// The size of a picture of so many GPUs, where nobody says.
 pub fn usual(gpus: usize) -> (u32, u32) {
     let panels = i32::try_from(gpus.clamp(1, 64)).unwrap_or(1);
-    let panel = if panels > 4 { PANEL * 2 / 3 } else { PANEL };
+    let panel = if panels > 4 { PANEL * 4 / 5 } else { PANEL };
     (1_200, (HEAD + FOOT + panels * panel.max(AROUND + PLOT)).unsigned_abs())
 }
 
@@ -73,8 +73,8 @@ pub fn scene(figure: &Figure, (width, height): (u32, u32)) -> Result<Scene, Pict
         nothing(figure, &mut shapes);
     }
     let mut kinds = Vec::new();
-    for (n, past) in figure.gpus.iter().enumerate() {
-        let y = HEAD + panel * n as i32;
+    for (n, past) in (0..).zip(&figure.gpus) {
+        let y = HEAD + panel * n;
         panel_of(figure, past, (y, panel, w), (&mut shapes, &mut kinds));
     }
     foot(&kinds, (w, h), &mut shapes);
@@ -112,9 +112,9 @@ fn head(figure: &Figure, w: i32, shapes: &mut Vec<Shape>) -> String {
 fn nothing(figure: &Figure, shapes: &mut Vec<Shape>) {
     let words = "No figure of a GPU is in this stretch of time.";
     shapes.push(Shape::text([MARGIN, HEAD + 24], words, TEXT));
-    for (n, marker) in figure.markers.iter().take(2).enumerate() {
+    for (n, marker) in (1..).zip(figure.markers.iter().take(2)) {
         let words = fitted(&marker.words(true), 500);
-        shapes.push(Shape::text([MARGIN, HEAD + 24 + (n as i32 + 1) * LINE], words, DIM));
+        shapes.push(Shape::text([MARGIN, HEAD + 24 + n * LINE], words, DIM));
     }
 }
 
@@ -170,7 +170,7 @@ fn panel_title(
         None => "no figure of its memory".to_owned(),
     };
     let end = plot.x + plot.width;
-    let room = end - MARGIN - (width(&right) as i32 + 2) * CHAR;
+    let room = end - MARGIN - (columns(&right) + 2) * CHAR;
     shapes.push(Shape::title([MARGIN, y + 14], fitted(&past.label, room)));
     shapes.push(Shape::anchored([end, y + 14], right, DIM, Anchor::End));
 }
@@ -249,14 +249,14 @@ fn write_legend(
     room: usize,
     shapes: &mut Vec<Shape>,
 ) {
-    for (n, (name, most, fill)) in legend.iter().take(room).enumerate() {
-        let y = top + n as i32 * LINE;
+    for (n, (name, most, fill)) in (0..).zip(legend.iter().take(room)) {
+        let y = top + n * LINE;
         shapes.push(Shape::Rect([x, y + 1, 11, 11], *fill));
         shapes.push(Shape::Frame([x, y + 1, 11, 11], fill.ink()));
         let figure = most.to_string();
         let end = x + LEGEND - 2 * CHAR;
-        let columns = end - x - 18 - (width(&figure) as i32 + 1) * CHAR;
-        shapes.push(Shape::text([x + 18, y + 11], fitted(name, columns), TEXT));
+        let wide = end - x - 18 - (columns(&figure) + 1) * CHAR;
+        shapes.push(Shape::text([x + 18, y + 11], fitted(name, wide), TEXT));
         shapes.push(Shape::anchored([end, y + 11], figure, DIM, Anchor::End));
     }
 }
@@ -275,15 +275,15 @@ fn signs(
         }
     };
     let here = |marker: &&Marker| marker.kind != MarkerKind::Peak && marker.is_on(Some(&past.uuid));
-    let columns = usize::try_from(plot.width / SIGN).unwrap_or(0);
+    let places = usize::try_from(plot.width / SIGN).unwrap_or(0);
     let row = plot.y + plot.height + 9;
-    let marks = cells(figure.markers.iter().filter(here), plot.span_ms, columns);
-    for (n, mark) in marks.iter().enumerate() {
+    let marks = cells(figure.markers.iter().filter(here), plot.span_ms, places);
+    for (n, mark) in (0..).zip(&marks) {
         let Some(mark) = mark else { continue };
         note(mark.marker.kind);
         let exact = plot.column(mark.marker.at.boot_ms);
         // At its moment, as far as its neighbours and its count leave room.
-        let cell = plot.x + n as i32 * SIGN + 6;
+        let cell = plot.x + n * SIGN + 6;
         let x = if mark.count > 1 { cell } else { exact.clamp(cell, cell + SIGN - 12) };
         if matches!(mark.marker.kind, MarkerKind::Oom | MarkerKind::Kill | MarkerKind::Xid) {
             let ink = super::scene::sign(mark.marker.kind).1;
@@ -316,7 +316,7 @@ fn foot(kinds: &[MarkerKind], (w, h): (i32, i32), shapes: &mut Vec<Shape>) {
     for row in MARKERS.iter().filter(|row| kinds.contains(&row.kind)) {
         shapes.push(Shape::Sign([x + 5, h - 18], row.kind, row.help.to_owned()));
         shapes.push(Shape::text([x + 15, h - 14], row.word, DIM));
-        x += 15 + (row.word.len() as i32 + 3) * CHAR;
+        x += 15 + (columns(row.word) + 3) * CHAR;
     }
     let by = concat!("vramlens ", env!("CARGO_PKG_VERSION"));
     shapes.push(Shape::anchored([w - MARGIN, h - 14], by, DIM, Anchor::End));

@@ -1,11 +1,10 @@
 //! A picture as PNG. Text is drawn with the glyphs of Noto Sans Mono as they are compiled in: no
 //! font of the machine is needed, and the same picture gives the same bytes everywhere.
 
-use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster};
+use noto_sans_mono_bitmap::{FontWeight, RasterHeight, RasterizedChar, get_raster};
 
 use super::PictureError;
-use super::scene::{Anchor, CHAR, Fill, Ink, PAPER, Scene, Shape, sign};
-use crate::sample::text::width;
+use super::scene::{Anchor, CHAR, Fill, Ink, PAPER, Scene, Shape, columns, sign};
 
 /// Rows of a glyph, and how far its base line is below its top.
 const GLYPH: RasterHeight = RasterHeight::Size16;
@@ -128,7 +127,7 @@ impl Pixels {
     }
 
     fn text(&mut self, at: [i32; 2], text: &str, ink: Ink, anchor: Anchor, bold: bool) {
-        let pixels = width(text) as i32 * CHAR;
+        let pixels = columns(text) * CHAR;
         let mut x = match anchor {
             Anchor::Start => at[0],
             Anchor::Middle => at[0] - pixels / 2,
@@ -136,15 +135,15 @@ impl Pixels {
         };
         let weight = if bold { FontWeight::Bold } else { FontWeight::Regular };
         for c in text.chars() {
-            let columns = crate::sample::text::char_width(c) as i32;
+            let columns = columns(c.encode_utf8(&mut [0; 4]));
             if columns == 0 {
                 continue;
             }
             // What the font does not have is a question mark, as wide as what it stands for.
             let raster = get_raster(c, weight, GLYPH).or_else(|| get_raster('?', weight, GLYPH));
-            for (dy, row) in raster.iter().flat_map(|raster| raster.rows()).enumerate() {
-                for (dx, share) in row.iter().enumerate() {
-                    self.mix(x + dx as i32, at[1] - BASE + dy as i32, ink, *share);
+            for (dy, row) in (0..).zip(raster.iter().flat_map(RasterizedChar::rows)) {
+                for (dx, share) in (0..).zip(row) {
+                    self.mix(x + dx, at[1] - BASE + dy, ink, *share);
                 }
             }
             x += columns * CHAR;

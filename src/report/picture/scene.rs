@@ -5,6 +5,11 @@ use crate::analyze::timeline::MarkerKind;
 /// A column of text, in pixels: the fonts of both forms have this width.
 pub const CHAR: i32 = 7;
 
+/// Columns that a clean text takes.
+pub fn columns(clean: &str) -> i32 {
+    i32::try_from(crate::sample::text::width(clean)).unwrap_or(i32::MAX / CHAR)
+}
+
 /// A colour: red, green, blue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ink(pub u8, pub u8, pub u8);
