@@ -203,7 +203,7 @@ fn hostile_names_are_text_and_nothing_else() {
     // Nothing runs out of the picture.
     for node in document.descendants().filter(|node| node.has_tag_name("text")) {
         let x: i32 = node.attribute("x").unwrap().parse().unwrap();
-        let columns = node.text().unwrap_or("").chars().count() as i32;
+        let columns = i32::try_from(node.text().unwrap_or("").chars().count()).unwrap();
         let (from, to) = match node.attribute("text-anchor") {
             Some("end") => (x - 7 * columns, x),
             Some("middle") => (x - 7 * columns / 2, x + 7 * columns / 2),

@@ -147,8 +147,8 @@ fn the_line_shows_where_and_what_in_unicode_and_ascii() {
     let line = shown.lines().nth(22).unwrap();
     assert!(line.starts_with(" ‖ 23:14:20 · 8 min ago  "), "{line}");
     assert!(line.contains("◆3") && line.contains("↓2"), "the count stands behind: {line}");
-    assert_eq!(desk.app.drawn.hits.iter().filter(|hit| matches!(hit.1, Hit::Time(_))).count(), 52);
-    assert!(desk.screen((40, 10)).lines().all(|line| !line.contains("ago")), "no room, no line");
+    assert_eq!(desk.app.drawn.hits.iter().filter(|hit| matches!(hit.1, Hit::Time(_))).count(), 54);
+    assert!(!desk.screen((40, 10)).contains(" · 8 min ago"), "no room, no line");
     let mut ascii = Desk::new(Look::new(false, true));
     ascii.keys(&["N", "N"]);
     for size in [(80, 24), (160, 50)] {
@@ -157,7 +157,6 @@ fn the_line_shows_where_and_what_in_unicode_and_ascii() {
         assert!(shown.contains("*3") && shown.contains("v2"), "{shown}");
     }
     // A click goes there.
-    let found = desk.app.drawn.clone();
     desk.screen((80, 24));
     let hits = &desk.app.drawn.hits;
     let (area, _) = hits.iter().find(|hit| hit.1 == Hit::Time(T0 + 240_000)).unwrap().clone();
@@ -168,7 +167,6 @@ fn the_line_shows_where_and_what_in_unicode_and_ascii() {
         modifiers: KeyModifiers::NONE,
     };
     assert_eq!(desk.event(Event::Mouse(click)), [AT(240)]);
-    drop(found);
 }
 
 #[test]
@@ -180,7 +178,7 @@ fn stacked_charts_have_the_patterns_of_the_bar() {
         let [first, second, third] = if ascii { ["#", "=", "%"] } else { ["█", "▓", "▌"] };
         let rows: Vec<&str> = shown.lines().skip(4).take(7).collect();
         // 30 GiB, 20 GiB and 5 GiB of 80 in seven rows: the largest is at the bottom.
-        assert!(rows[6].trim_end_matches("0").trim_end().ends_with(first), "{shown}");
+        assert!(rows[6].trim_end().trim_end_matches('0').trim_end().ends_with(first), "{shown}");
         assert!(rows[3].contains(second), "{shown}");
         assert!(!rows[0].contains(third) && rows[2].contains(third), "{shown}");
         desk.keys(&["v"]);
