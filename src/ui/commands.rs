@@ -1,6 +1,6 @@
 //! What each action does.
 
-use super::action::{Action, Key};
+use super::action::{Action, Group, Key};
 use super::app::{App, Context, Page, Prompt, PromptKind, Tab};
 use super::event::Effect;
 use super::filter::Filter;
@@ -31,6 +31,9 @@ const INTERVALS_MS: [u64; 9] = [100, 250, 500, 1000, 2000, 5000, 10_000, 30_000,
 pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>) -> Vec<Effect> {
     if let Some(step) = step_of(action, app.drawn.rows.max(1)) {
         return step_by(app, step, context);
+    }
+    if action.row().group == Group::Time {
+        return time::act(app, action, context);
     }
     match action {
         Action::Quit if matches!(app.page, Page::Main | Page::NoGpu(_)) => {
@@ -68,25 +71,9 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
         Action::Kill => return plan_kill(app, None, context),
         Action::KillChoose => app.choosing = true,
         Action::KillZombies => return zombies(app, context),
-        Action::Faster | Action::Slower => return tempo(app, action == Action::Faster),
         Action::Stacked => app.stacked = !app.stacked,
-        Action::GoTo
-        | Action::Back
-        | Action::Forward
-        | Action::Oldest
-        | Action::Live
-        | Action::Pause
-        | Action::Step
-        | Action::StepBack
-        | Action::NextMarker
-        | Action::PreviousMarker => return time::act(app, action, context),
-        // Taken above.
-        Action::Up
-        | Action::Down
-        | Action::PageUp
-        | Action::PageDown
-        | Action::Top
-        | Action::Bottom => {}
+        // Those that move and those of time are taken above.
+        _ => {}
     }
     vec![Effect::Redraw]
 }
@@ -254,11 +241,8 @@ fn zombies(app: &mut App, context: Context<'_>) -> Vec<Effect> {
     vec![Effect::Redraw]
 }
 
-/// Of a recording its speed, else the interval.
-fn tempo(app: &mut App, faster: bool) -> Vec<Effect> {
-    if app.play.is_some() {
-        return time::speed(app, faster);
-    }
+/// Another refresh interval.
+pub(super) fn interval(app: &mut App, faster: bool) -> Vec<Effect> {
     let now = app.settings.interval_ms;
     let next = if faster {
         INTERVALS_MS.iter().rev().find(|ms| **ms < now)

@@ -2,6 +2,7 @@
 
 use super::action::Action;
 use super::app::{App, Context, Message, Position, Prompt, PromptKind};
+use super::commands::interval;
 use super::event::{Effect, PlayStep, Seek};
 use super::update::seek;
 use super::words::clock;
@@ -40,7 +41,7 @@ impl Play {
 const SPEEDS: [f64; 4] = [1.0, 2.0, 8.0, 60.0];
 
 /// Plays a recording faster or slower.
-pub fn speed(app: &mut App, faster: bool) -> Vec<Effect> {
+fn speed(app: &mut App, faster: bool) -> Vec<Effect> {
     let Some(play) = &mut app.play else { return Vec::new() };
     let next = if faster {
         SPEEDS.iter().find(|speed| **speed > play.speed)
@@ -60,6 +61,10 @@ pub fn act(app: &mut App, action: Action, context: Context<'_>) -> Vec<Effect> {
     let near = app.settings.interval_ms.max(1000);
     if matches!(action, Action::NextMarker | Action::PreviousMarker) {
         return jump(app, action == Action::NextMarker, context);
+    }
+    if matches!(action, Action::Faster | Action::Slower) {
+        let faster = action == Action::Faster;
+        return if app.play.is_some() { speed(app, faster) } else { interval(app, faster) };
     }
     if action == Action::GoTo {
         app.prompt = Some(Prompt { kind: PromptKind::Time, text: String::new() });
