@@ -143,6 +143,20 @@ pub struct ProcSample {
     pub server: Option<Reading<ServerSample>>,
 }
 
+impl ProcSample {
+    /// A variable of its environment, where that was read. Hostile text.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        let environment = self.environment.as_ref()?.value()?;
+        environment.iter().find(|var| var.name == name).map(|var| var.value.as_str())
+    }
+
+    /// The notebook server that a kernel's environment names; not across PID namespaces.
+    pub fn notebook_server(&self) -> Option<Pid> {
+        let pid = self.variable("JPY_PARENT_PID")?.parse().ok().map(Pid)?;
+        (self.namespace_pids.len() <= 1).then_some(pid)
+    }
+}
+
 const fn no_pid() -> Pid {
     Pid(0)
 }
@@ -195,7 +209,7 @@ pub struct Signals {
 pub struct NvidiaFds {
     /// `/dev/nvidiactl`.
     pub control: bool,
-    /// `/dev/nvidia-uvm`: only CUDA programs open it, monitors do not.
+    /// `/dev/nvidia-uvm`: CUDA programs open it; since driver 580 monitors do, too.
     pub uvm: bool,
     /// Minor numbers of `/dev/nvidiaN`. CUDA opens every visible GPU: this does not say which one
     /// is used.
