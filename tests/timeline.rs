@@ -22,7 +22,7 @@ struct Session {
 impl Session {
     fn push(&mut self, tick: &Tick) {
         self.history.push(tick);
-        self.line.take(tick, &self.history);
+        self.line.follow(&self.history);
     }
 
     fn gpu(&mut self, second: u64, rows: &[(u32, u64)]) {

@@ -4,12 +4,13 @@
 mod verdict_support;
 
 use crossterm::event::{KeyEvent, KeyModifiers};
+use proptest::prelude::*;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use verdict_support::*;
 use vramlens::analyze::View;
 use vramlens::analyze::timeline::Timeline;
-use vramlens::history::History;
+use vramlens::history::{History, StackPoint};
 use vramlens::ids::Pid;
 use vramlens::runtime::replaying::{Past, Replaying};
 use vramlens::ui::action::Key;
@@ -29,8 +30,8 @@ struct Desk {
 }
 
 impl Desk {
-    fn new(look: Look) -> Self {
-        let settings = Settings { look, utc_offset_s: 0, ..Settings::default() };
+    fn new(look: &Look) -> Self {
+        let settings = Settings { look: *look, utc_offset_s: 0, ..Settings::default() };
         let (mut history, mut line) = (History::new(), Timeline::new());
         for second in 0..600 {
             let mut rows = vec![row(10, 20 * GIB)];
@@ -40,7 +41,7 @@ impl Desk {
             }
             let tick = gpu_tick(T0 + second * 1_000, vec![with_rows(gpu(0), rows)]);
             history.push(&tick);
-            line.take(&tick, &history);
+            line.follow(&history);
         }
         Self { app: App::new(settings), history, line, rest: Replaying::default() }
     }
@@ -90,7 +91,7 @@ const AT: fn(u64) -> Effect = |second| Effect::Seek(Seek::At(T0 + second * 1_000
 
 #[test]
 fn in_a_session_jumps_look_back_and_lead_to_now_again() {
-    let mut desk = Desk::new(Look::new(false, false));
+    let mut desk = Desk::new(&Look::new(false, false));
     assert_eq!(desk.keys(&["N"]), [AT(240)]);
     assert_eq!(desk.said(), "pid 11 went, held 30.0 GiB; pid 12 went, held 5.0 GiB, 23:17:20");
     assert_eq!(desk.keys(&["N"]), [AT(60)]);
@@ -117,7 +118,7 @@ fn in_a_session_jumps_look_back_and_lead_to_now_again() {
 
 #[test]
 fn a_recording_runs_ahead_to_what_has_not_been_played() {
-    let mut desk = Desk::new(Look::new(false, false));
+    let mut desk = Desk::new(&Look::new(false, false));
     let end = stamp(T0 + 7_199_000);
     desk.app.play = Some(Play { ends: Some((stamp(T0), end)), ..Play::at_speed(1.0) });
     let run = |second: u64| Effect::Play(PlayStep::RunTo(T0 + second * 1_000));
@@ -140,7 +141,7 @@ fn a_recording_runs_ahead_to_what_has_not_been_played() {
 
 #[test]
 fn the_line_shows_where_and_what_in_unicode_and_ascii() {
-    let mut desk = Desk::new(Look::new(false, false));
+    let mut desk = Desk::new(&Look::new(false, false));
     assert!(!desk.screen((80, 24)).contains('↑'), "at the newest moment there is none");
     desk.keys(&["N", "N"]);
     let shown = desk.screen((80, 24));
@@ -149,7 +150,7 @@ fn the_line_shows_where_and_what_in_unicode_and_ascii() {
     assert!(line.contains("◆3") && line.contains("↓2"), "the count stands behind: {line}");
     assert_eq!(desk.app.drawn.hits.iter().filter(|hit| matches!(hit.1, Hit::Time(_))).count(), 54);
     assert!(!desk.screen((40, 10)).contains(" · 8 min ago"), "no room, no line");
-    let mut ascii = Desk::new(Look::new(false, true));
+    let mut ascii = Desk::new(&Look::new(false, true));
     ascii.keys(&["N", "N"]);
     for size in [(80, 24), (160, 50)] {
         let shown = ascii.screen(size);
@@ -172,7 +173,7 @@ fn the_line_shows_where_and_what_in_unicode_and_ascii() {
 #[test]
 fn stacked_charts_have_the_patterns_of_the_bar() {
     for ascii in [false, true] {
-        let mut desk = Desk::new(Look::new(false, ascii));
+        let mut desk = Desk::new(&Look::new(false, ascii));
         desk.keys(&["@", "2", "3", ":", "1", "7", "enter", "v"]);
         let shown = desk.screen((160, 50));
         let [first, second, third] = if ascii { ["#", "=", "%"] } else { ["█", "▓", "▌"] };
@@ -184,7 +185,7 @@ fn stacked_charts_have_the_patterns_of_the_bar() {
         desk.keys(&["v"]);
         assert!(!desk.screen((160, 50)).lines().nth(7).unwrap().contains(second));
     }
-    let mut blocks = Desk::new(Look::new(false, false));
+    let mut blocks = Desk::new(&Look::new(false, false));
     blocks.app.settings.chart = ChartForm::Block;
     let shown = blocks.screen((160, 50));
     assert!(!shown.chars().any(|c| ('\u{2800}'..='\u{28ff}').contains(&c)), "{shown}");
@@ -192,7 +193,7 @@ fn stacked_charts_have_the_patterns_of_the_bar() {
 
 #[test]
 fn a_stack_sums_to_what_is_used_and_knows_no_figure_in_a_gap() {
-    let desk = Desk::new(Look::new(false, false));
+    let desk = Desk::new(&Look::new(false, false));
     let span = (T0, T0 + 600_000);
     let stack = desk.history.gpu_stack(&uuid(0), span, 100, &[Pid(11)]);
     assert_eq!(stack.len(), 100);
@@ -202,8 +203,33 @@ fn a_stack_sums_to_what_is_used_and_knows_no_figure_in_a_gap() {
     assert_eq!((at(90).used(), at(90).unaccounted), (Bytes::gib(20), Bytes::ZERO));
     let chart = desk.history.gpu_chart(&uuid(0), span.0, span.1, 100);
     for (point, column) in chart.iter().zip(&stack) {
-        assert_eq!(point.map(|point| point.used), column.as_ref().map(|column| column.used()));
+        assert_eq!(point.map(|point| point.used), column.as_ref().map(StackPoint::used));
     }
     let before = desk.history.gpu_stack(&uuid(0), (T0 - 60_000, T0), 10, &[]);
     assert!(before.iter().all(Option::is_none));
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn no_sequence_of_keys_of_time_makes_it_panic(
+        keys in prop::collection::vec(0_usize..KEYS.len(), 0..40),
+        size in (1_u16..220, 1_u16..70),
+        replay in any::<bool>(),
+        ascii in any::<bool>(),
+    ) {
+        let mut desk = Desk::new(&Look::new(true, ascii));
+        let ends = Some((stamp(T0), stamp(T0 + 7_000_000)));
+        desk.app.play = replay.then(|| Play { ends, ..Play::at_speed(3.0) });
+        for key in keys {
+            desk.keys(&[KEYS[key]]);
+            desk.screen(size);
+        }
+    }
+}
+
+const KEYS: [&str; 19] = [
+    "n", "N", "[", "]", "@", ".", ",", "+", "-", "p", "left", "right", "home", "end", "v", "enter",
+    "esc", "1", ":",
+];

@@ -176,7 +176,7 @@ impl Live {
         }
         self.seen_gpus |= self.is_replay();
         self.history.push(tick);
-        self.timeline.take(tick, &self.history);
+        self.timeline.follow(&self.history);
         if self.is_replay() {
             self.now = tick.at();
         }

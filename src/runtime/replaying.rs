@@ -98,7 +98,7 @@ fn ahead(
         }
         ends = Some(ends.map_or((at, at), |ends| (ends.0, ends.1.max(at))));
         history.push(&tick);
-        line.take(&tick, &history);
+        line.follow(&history);
     }
     if let Some(ends) = ends {
         tell(ends, Some(line));

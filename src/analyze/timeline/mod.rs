@@ -12,7 +12,6 @@ use std::cmp::Reverse;
 
 use crate::history::History;
 use crate::ids::{GpuIndex, GpuUuid, Pid, ProcId, Stamp};
-use crate::sample::Tick;
 use crate::units::Bytes;
 
 pub use cells::{Mark, cells};
@@ -102,11 +101,11 @@ impl Timeline {
         Self::default()
     }
 
-    /// Takes a tick that the history has just taken.
-    pub fn take(&mut self, tick: &Tick, history: &History) {
+    /// Looks at what the tick that the history has just taken has changed: to be called after each.
+    pub fn follow(&mut self, history: &History) {
         // Taken out for the time of the call: both are changed.
         let mut watch = std::mem::take(&mut self.watch);
-        watch.take(tick, history, self);
+        watch.follow(history, self);
         self.watch = watch;
     }
 

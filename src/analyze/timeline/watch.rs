@@ -1,12 +1,13 @@
 //! What the newest tick changes: who came, who went, a new peak, an error counted, a silence.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::words::{cause, short_name};
 use super::{Marker, MarkerKind, Timeline};
-use crate::history::{History, gpu_of_device, listed_on};
+use crate::history::{History, Look, gpu_of_device, listed_on};
 use crate::ids::{GpuUuid, Pid, ProcId, Stamp};
-use crate::sample::{Gap, GpuSample, GpuTick, ProcSample, ProcTick, Reading, Tick};
+use crate::sample::{Gap, GpuSample, GpuTick, ProcSample, Reading};
 use crate::units::Bytes;
 
 /// Rows that are watched: as many as the history has room for.
@@ -50,15 +51,29 @@ pub(super) struct Watch {
     peaks: Vec<Peak>,
     ooms: HashMap<(ProcId, u32), u64>,
     because: HashMap<ProcId, (u64, &'static str)>,
+    gap_seen: Option<(Stamp, Stamp)>,
+    gpus_seen: Option<Stamp>,
+    look_seen: Option<Stamp>,
 }
 
 impl Watch {
-    /// Takes a tick that the history has just taken.
-    pub fn take(&mut self, tick: &Tick, history: &History, line: &mut Timeline) {
-        match tick {
-            Tick::Gpus(tick) => self.gpus(tick, history, line),
-            Tick::Procs(tick) => self.procs(tick, history, line),
-            Tick::Gap(gap) => self.told_gap(gap, line),
+    /// Looks at what the newest tick has changed. Of a history that has taken several since, only
+    /// the newest of each kind is seen.
+    pub fn follow(&mut self, history: &History, line: &mut Timeline) {
+        if let Some(gap) = history.gaps().next_back()
+            && self.gap_seen.replace((gap.from, gap.to)) != Some((gap.from, gap.to))
+        {
+            self.told_gap(gap, line);
+        }
+        if let Some(tick) = history.gpu_tick()
+            && self.gpus_seen.replace(tick.at) != Some(tick.at)
+        {
+            self.gpus(tick, history, line);
+        }
+        if let Some(look) = history.look()
+            && self.look_seen.replace(look.at) != Some(look.at)
+        {
+            self.look(look, history, line);
         }
     }
 
@@ -228,7 +243,7 @@ impl Watch {
         }
     }
 
-    fn procs(&mut self, tick: &ProcTick, history: &History, line: &mut Timeline) {
+    fn look(&mut self, look: &Look, history: &History, line: &mut Timeline) {
         for ((gpu, pid), held) in &mut self.held {
             let Some(track) = history.holder(gpu, *pid) else { continue };
             held.id = track.id.or(held.id);
@@ -241,11 +256,17 @@ impl Watch {
                 line.marks[n].name.clone_from(&held.name);
             }
         }
-        for process in &tick.procs {
-            self.errors(process, tick.at, history, line);
+        let readable = |process: &&Arc<ProcSample>| {
+            process.allocator.as_ref().is_some_and(|allocator| allocator.value().is_some())
+        };
+        let mut readable: Vec<_> = look.procs.values().filter(readable).collect();
+        // The same history gives the same markers.
+        readable.sort_by_key(|process| process.id);
+        for process in readable {
+            self.errors(process, look.at, history, line);
         }
-        if self.ooms.len() > 2 * tick.procs.len() + 64 {
-            let alive: HashSet<ProcId> = tick.procs.iter().map(|process| process.id).collect();
+        if self.ooms.len() > 2 * look.procs.len() + 64 {
+            let alive: HashSet<ProcId> = look.procs.values().map(|process| process.id).collect();
             self.ooms.retain(|(id, _), _| alive.contains(id));
         }
     }

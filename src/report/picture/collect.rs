@@ -99,7 +99,7 @@ impl Collector {
             return false;
         }
         self.history.push(tick);
-        self.line.take(tick, &self.history);
+        self.line.follow(&self.history);
         let first = match tick {
             Tick::Gap(gap) => gap.from,
             _ => at,
