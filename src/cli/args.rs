@@ -306,6 +306,21 @@ pub struct ReplayArgs {
     /// Print the last frame as text and end.
     #[arg(long)]
     pub once: bool,
+    /// Write a chart of the recording as SVG, and end; `-` for standard output.
+    #[arg(long, value_name = "OUT", conflicts_with = "once")]
+    pub svg: Option<PathBuf>,
+    /// Write a chart of the recording as PNG, and end; `-` for standard output.
+    #[arg(long, value_name = "OUT", conflicts_with = "once")]
+    pub png: Option<PathBuf>,
+    /// The chart begins here: 03:58, 2026-11-30 03:58, -10m (before the end), +5m (after the start).
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub from: Option<String>,
+    /// The chart ends here.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub to: Option<String>,
+    /// Size of the chart in pixels: 1200x600.
+    #[arg(long, value_name = "WxH")]
+    pub size: Option<String>,
 }
 
 /// `vramlens serve`.

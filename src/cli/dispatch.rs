@@ -7,13 +7,13 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::cli::args::{
-    Cli, Command, ConfigArgs, DriverArgs, KillArgs, RecordArgs, RunArgs, ServeArgs,
+    Cli, Command, ConfigArgs, DriverArgs, KillArgs, RecordArgs, ReplayArgs, RunArgs, ServeArgs,
 };
 use crate::cli::config::{Resolved, resolve};
 use crate::cli::settings::{Settings, duration_ms};
 use crate::cli::{hosts, reload, show, terminal, themes, tools};
 use crate::cmd::look::{self, Form};
-use crate::cmd::{Exit, doctor, kill, past, record, run as command, serve, top};
+use crate::cmd::{Exit, doctor, kill, past, record, replay, run as command, serve, top};
 use crate::runtime::isolate;
 use crate::runtime::live::From;
 use crate::runtime::options::{Options, nvml};
@@ -55,6 +55,9 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
         }
         Some(Command::Run(args)) => command::run(&watched(args), &options, form),
         Some(Command::Record(args)) => record::run(&recording(args)?, &options),
+        Some(Command::Replay(args)) if args.svg.is_some() || args.png.is_some() => {
+            replay::run(&picture(args, &options))
+        }
         Some(Command::Replay(args))
             if args.once || form.json || !top::can_show(env("TERM").as_deref()) =>
         {
@@ -163,6 +166,18 @@ pub(super) fn kill_of(args: &KillArgs, settings: &Settings) -> kill::Kill {
         yes: args.yes || !settings.kill_confirm,
         now: args.now,
         protected: args.protected,
+    }
+}
+
+fn picture(args: &ReplayArgs, options: &Options) -> replay::Picture {
+    replay::Picture {
+        file: args.file.clone(),
+        svg: args.svg.clone(),
+        png: args.png.clone(),
+        from: args.from.clone(),
+        to: args.to.clone(),
+        size: args.size.clone(),
+        gpus: options.gpus.clone(),
     }
 }
 

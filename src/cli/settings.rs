@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use crate::analyze::alerts::{AlertRules, Threshold};
 use crate::cli::args::ColorWhen;
 use crate::runtime::alerts::Actions;
+use crate::ui::time::ChartForm;
 use crate::units::{Bytes, Percent};
 
 /// Every setting, resolved.
@@ -28,6 +29,8 @@ pub struct Settings {
     pub keys: Vec<(String, Vec<String>)>,
     /// Whether the mouse is used.
     pub mouse: bool,
+    /// What charts are drawn with.
+    pub chart: ChartForm,
     /// Without use for this long a process counts as idle, in milliseconds.
     pub idle_after_ms: u64,
     /// The request by which fragmentation is judged; zero for a tenth of what is reserved.
@@ -185,6 +188,20 @@ pub const SETTINGS: &[Setting] = &[
         default: "true",
         doc: "Whether the mouse selects, scrolls and sorts. Hold shift to mark text all the same.",
         apply: |s, v| v.parse().map(|on| s.mouse = on).or(Err(BOOL)),
+    },
+    Setting {
+        key: "view.chart",
+        env: "VRAMLENS_CHART",
+        default: "\"braille\"",
+        doc: "What charts are drawn with: braille, or block for fonts without it. ASCII has its own.",
+        apply: |s, v| {
+            s.chart = match v {
+                "braille" => ChartForm::Braille,
+                "block" => ChartForm::Block,
+                _ => return Err("braille or block"),
+            };
+            Ok(())
+        },
     },
     Setting {
         key: "view.gpus",
