@@ -161,10 +161,7 @@ impl Looper {
             Happened::Answer(Some(Answer::Message(message))) => {
                 self.update(Event::Message(message))?;
             }
-            Happened::Answer(Some(Answer::Foreseen(found))) => {
-                self.live.foreseen(*found);
-                self.want_frame(Duration::ZERO);
-            }
+            Happened::Answer(Some(Answer::Foreseen(found))) => self.live.foreseen(*found),
             Happened::Model => {
                 self.live.age();
                 self.want_frame(Duration::ZERO);
@@ -196,7 +193,10 @@ impl Looper {
                 self.alert();
                 self.prove()?;
             }
-            Some(Sampled::Failed(error)) => self.live.failed(&error),
+            Some(Sampled::Failed(error)) => {
+                self.live.failed(&error);
+                self.want_frame(Duration::ZERO);
+            }
             Some(Sampled::End) | None => self.live.ended()?,
         }
         Ok(())
@@ -230,6 +230,7 @@ impl Looper {
         test_panic("loop");
         self.live.rebuild();
         let live = &mut self.live;
+        live.measure(self.screen.written_bytes());
         let past = Past::new(&live.history, &live.timeline, &live.replaying);
         let context = Context { view: &live.view, history: &past, findings: &live.findings };
         let app = &live.app;
@@ -323,7 +324,6 @@ impl Looper {
             Effect::Play(step) => self.live.play(step),
             Effect::Seek(_) => {
                 self.live.play(ui::PlayStep::AsSet);
-                self.live.age();
                 self.want_frame(Duration::ZERO);
             }
             Effect::Explain(text) => {
@@ -331,6 +331,7 @@ impl Looper {
                 self.update(Event::Text { title, lines })?;
             }
             Effect::SaveSnapshot => crate::runtime::snapshot::save(&self.live),
+            Effect::Look => self.live.wake(),
             Effect::Suspend => self.suspend()?,
         }
         Ok(())

@@ -12,7 +12,7 @@ use super::theme::Look;
 use super::time::{ChartForm, Play};
 use crate::analyze::timeline::Timeline;
 use crate::analyze::{Holder, View};
-use crate::fields::FieldId;
+use crate::fields::{FieldId, OwnCost};
 use crate::history::{ChartPoint, History, StackPoint};
 use crate::ids::{GpuUuid, Pid, Stamp};
 use crate::rules::Finding;
@@ -254,6 +254,10 @@ pub struct App {
     pub drawn: Drawn,
     /// What was last asked for.
     pub wanted: Wants,
+    /// Whether the last line shows what this program costs.
+    pub shows_cost: bool,
+    /// What it costs; while it is shown.
+    pub cost: Option<OwnCost>,
 }
 
 impl App {
