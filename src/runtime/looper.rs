@@ -173,10 +173,7 @@ impl Looper {
                     self.update(event)?;
                 }
             }
-            Happened::Answer(Some(Answer::Foreseen(found))) => {
-                self.live.foreseen(*found);
-                self.want_frame(Duration::ZERO);
-            }
+            Happened::Answer(Some(Answer::Foreseen(found))) => self.live.foreseen(*found),
             Happened::Model => {
                 self.live.age();
                 self.want_frame(Duration::ZERO);
@@ -336,7 +333,6 @@ impl Looper {
             Effect::Play(step) => self.live.play(step),
             Effect::Seek(_) => {
                 self.live.play(ui::PlayStep::AsSet);
-                self.live.age();
                 self.want_frame(Duration::ZERO);
             }
             Effect::Explain(text) => {
