@@ -163,6 +163,7 @@ impl Resolved {
             ("view.ascii", common.ascii.then(|| "true".to_owned())),
             ("view.theme", common.theme.clone()),
             ("view.gpus", common.gpu.clone()),
+            ("driver.isolate", common.isolate.then(|| "true".to_owned())),
         ];
         for (key, value) in given {
             if let Some(value) = value {

@@ -132,7 +132,7 @@ impl Probe {
         if let Some((at, facts)) = &self.facts
             && now.boot_ms.saturating_sub(*at) < MACHINE_MS
         {
-            return facts.clone();
+            return HostFacts { memory: facts::memory(&self.machine.root), ..facts.clone() };
         }
         if self.facts.is_some() {
             self.machine.table.refresh();

@@ -1,6 +1,8 @@
 //! The event loop of the live view. It owns all state and waits for nothing but events: the driver,
 //! the processes, the terminal and the disk each have their own thread.
 
+mod settings;
+
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -161,12 +163,7 @@ impl Looper {
             Happened::Answer(Some(Answer::Message(message))) => {
                 self.update(Event::Message(message))?;
             }
-            Happened::Answer(Some(Answer::Settings(new))) => {
-                let (notifier, screen) = (&mut self.notifier, &mut self.screen);
-                for event in reload::take(new, &mut self.live, notifier, screen) {
-                    self.update(event)?;
-                }
-            }
+            Happened::Answer(Some(Answer::Settings(new))) => self.reloaded(new)?,
             Happened::Model => {
                 self.live.age();
                 self.want_frame(Duration::ZERO);
@@ -198,7 +195,10 @@ impl Looper {
                 self.alert();
                 self.prove()?;
             }
-            Some(Sampled::Failed(error)) => self.live.failed(&error),
+            Some(Sampled::Failed(error)) => {
+                self.live.failed(&error);
+                self.want_frame(Duration::ZERO);
+            }
             Some(Sampled::End) | None => self.live.ended()?,
         }
         Ok(())
@@ -232,6 +232,7 @@ impl Looper {
         test_panic("loop");
         self.live.rebuild();
         let live = &mut self.live;
+        live.measure(self.screen.written_bytes());
         let context =
             Context { view: &live.view, history: &live.history, findings: &live.findings };
         let app = &live.app;
@@ -333,6 +334,7 @@ impl Looper {
             }
             Effect::SaveSnapshot => crate::runtime::snapshot::save(&self.live),
             Effect::Reload => reload::begin(&mut self.live),
+            Effect::Look => self.live.wake(),
             Effect::Suspend => self.suspend()?,
         }
         Ok(())

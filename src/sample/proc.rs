@@ -50,8 +50,20 @@ pub struct HostFacts {
     pub hidepid: Reading<bool>,
     /// `kernel.yama.ptrace_scope`; absent where the kernel has none.
     pub ptrace_scope: Reading<u32>,
-    /// `/dev/dxg` is there: Windows' driver below.
+    /// Windows' driver is below (WSL2).
     pub wsl: bool,
+    /// The machine's own memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<HostMemory>,
+}
+
+/// The machine's own memory, as `/proc/meminfo` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostMemory {
+    /// `MemTotal`.
+    pub total: Bytes,
+    /// `MemAvailable`: what can be had without swapping, caches that can be dropped counted in.
+    pub available: Bytes,
 }
 
 /// One process.

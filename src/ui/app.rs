@@ -12,7 +12,7 @@ use super::look::Themes;
 use super::rows::{Choice, Row, RowKey, Sort, Subject, build};
 use super::theme::Look;
 use crate::analyze::{Holder, View};
-use crate::fields::FieldId;
+use crate::fields::{FieldId, OwnCost};
 use crate::history::{ChartPoint, History};
 use crate::ids::{GpuUuid, Pid, Stamp};
 use crate::rules::Finding;
@@ -249,6 +249,10 @@ pub struct App {
     pub drawn: Drawn,
     /// What was last asked for.
     pub wanted: Wants,
+    /// Whether the last line shows what this program costs.
+    pub shows_cost: bool,
+    /// What it costs; while it is shown.
+    pub cost: Option<OwnCost>,
 }
 
 impl App {

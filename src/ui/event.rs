@@ -83,6 +83,8 @@ pub enum Effect {
     SaveSnapshot,
     /// Read the configuration again; the answer is [`Event::Settings`].
     Reload,
+    /// Look at GPUs that sleep too.
+    Look,
     /// To the shell.
     Suspend,
 }
