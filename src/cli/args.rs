@@ -29,6 +29,7 @@ Examples:
   vramlens                               the live view
   vramlens triage                        who holds the memory and what to do, as a report
   ssh gpubox vramlens triage             the same of another machine
+  vramlens --host ana@box1 --host box2   the live view of two machines
   vramlens kill --zombies --dry-run      what one key would end
   python train.py 2>&1 | vramlens explain
   vramlens fit model.gguf --context 32768
@@ -68,6 +69,10 @@ pub struct Common {
     /// Ask the driver in a process of its own: one that hangs or crashes is replaced.
     #[arg(long, global = true)]
     pub isolate: bool,
+    /// Show this machine, by ssh; several where it is given several times. `local` is this one,
+    /// `all` the list in the configuration. For the live view, --once, --json, triage and kill.
+    #[arg(long, global = true, value_name = "USER@HOST")]
+    pub host: Vec<String>,
 }
 
 /// When to use colour.
@@ -283,6 +288,10 @@ pub struct RecordArgs {
     /// Leave out command lines, users and the host's name.
     #[arg(long)]
     pub redact: bool,
+    /// Answer the requests that come as lines on standard input, and end with it: the far end of
+    /// `vramlens --host`. Only with `-`.
+    #[arg(long)]
+    pub answer: bool,
 }
 
 /// `vramlens replay`.
@@ -297,6 +306,21 @@ pub struct ReplayArgs {
     /// Print the last frame as text and end.
     #[arg(long)]
     pub once: bool,
+    /// Write a chart of the recording as SVG, and end; `-` for standard output.
+    #[arg(long, value_name = "OUT", conflicts_with = "once")]
+    pub svg: Option<PathBuf>,
+    /// Write a chart of the recording as PNG, and end; `-` for standard output.
+    #[arg(long, value_name = "OUT", conflicts_with = "once")]
+    pub png: Option<PathBuf>,
+    /// The chart begins here: 03:58, 2026-11-30 03:58, -10m (before the end), +5m (after the start).
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub from: Option<String>,
+    /// The chart ends here.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub to: Option<String>,
+    /// Size of the chart in pixels: 1200x600.
+    #[arg(long, value_name = "WxH")]
+    pub size: Option<String>,
 }
 
 /// `vramlens serve`.

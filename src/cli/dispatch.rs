@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::cli::args::{Cli, Command, ConfigArgs, DriverArgs, RecordArgs, RunArgs, ServeArgs};
+use crate::cli::args::{
+    Cli, Command, ConfigArgs, DriverArgs, KillArgs, RecordArgs, ReplayArgs, RunArgs, ServeArgs,
+};
 use crate::cli::config::{Resolved, resolve};
 use crate::cli::settings::{Settings, duration_ms};
-use crate::cli::{reload, show, terminal, themes, tools};
+use crate::cli::{hosts, reload, show, terminal, themes, tools};
 use crate::cmd::look::{self, Form};
-use crate::cmd::{Exit, doctor, kill, past, record, run as command, serve, top};
+use crate::cmd::{Exit, doctor, kill, past, record, replay, run as command, serve, top};
 use crate::runtime::isolate;
 use crate::runtime::live::From;
 use crate::runtime::options::{Options, nvml};
@@ -42,6 +44,9 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
     let form = Form { json: cli.common.json, ascii: terminal::is_ascii(settings, env) };
     let depth = terminal::depth(settings, env, std::io::stdout().is_terminal());
     let colours = depth != Depth::None;
+    if let Some(setup) = hosts::setup(cli, settings)? {
+        return hosts::run(cli, &resolved, options, form, setup, env);
+    }
     match &cli.command {
         None => view(cli, &resolved, options, form, env),
         Some(Command::Triage(args)) => {
@@ -50,6 +55,9 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
         }
         Some(Command::Run(args)) => command::run(&watched(args), &options, form),
         Some(Command::Record(args)) => record::run(&recording(args)?, &options),
+        Some(Command::Replay(args)) if args.svg.is_some() || args.png.is_some() => {
+            replay::run(&picture(args, &options))
+        }
         Some(Command::Replay(args))
             if args.once || form.json || !top::can_show(env("TERM").as_deref()) =>
         {
@@ -60,16 +68,7 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
             show_view(&resolved, options, env, from)
         }
         Some(Command::Config(args)) => config(args, &resolved, (form, depth), env),
-        Some(Command::Kill(args)) => {
-            let kill = kill::Kill {
-                pids: args.pids.clone(),
-                dry_run: args.dry_run,
-                yes: args.yes || !settings.kill_confirm,
-                now: args.now,
-                protected: args.protected,
-            };
-            kill::run(&kill, &options, form)
-        }
+        Some(Command::Kill(args)) => kill::run(&kill_of(args, settings), &options, form),
         Some(Command::Explain(args)) => tools::explain(args, &options, form),
         Some(Command::Fit(args)) => tools::fit(args, &options, form, colours),
         Some(Command::Serve(args)) => serve::run(&serving(args, env), &options),
@@ -133,7 +132,7 @@ fn view(
     show_view(resolved, options, env, from)
 }
 
-fn show_view(
+pub(super) fn show_view(
     resolved: &Resolved,
     options: Options,
     env: Environment<'_>,
@@ -153,7 +152,33 @@ fn recording(args: &RecordArgs) -> anyhow::Result<record::Record> {
         )),
     };
     let max_size = args.max_size.as_deref().map(str::parse).transpose()?;
-    Ok(record::Record { file: args.file.clone(), duration, max_size, redact: args.redact })
+    let answer = args.answer;
+    if answer && args.file != std::path::Path::new("-") {
+        anyhow::bail!("--answer is for a stream: write `vramlens record - --answer`");
+    }
+    Ok(record::Record { file: args.file.clone(), duration, max_size, redact: args.redact, answer })
+}
+
+pub(super) fn kill_of(args: &KillArgs, settings: &Settings) -> kill::Kill {
+    kill::Kill {
+        pids: args.pids.clone(),
+        dry_run: args.dry_run,
+        yes: args.yes || !settings.kill_confirm,
+        now: args.now,
+        protected: args.protected,
+    }
+}
+
+fn picture(args: &ReplayArgs, options: &Options) -> replay::Picture {
+    replay::Picture {
+        file: args.file.clone(),
+        svg: args.svg.clone(),
+        png: args.png.clone(),
+        from: args.from.clone(),
+        to: args.to.clone(),
+        size: args.size.clone(),
+        gpus: options.gpus.clone(),
+    }
 }
 
 fn serving(args: &ServeArgs, env: Environment<'_>) -> serve::Serve {

@@ -4,6 +4,7 @@ pub mod args;
 pub mod config;
 pub mod dispatch;
 mod errors;
+pub mod hosts;
 mod reload;
 pub mod settings;
 mod show;

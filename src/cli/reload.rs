@@ -54,6 +54,7 @@ pub fn screen(resolved: &Resolved, env: Environment<'_>) -> Result<ui::Settings,
         utc_offset_s: clock::utc_offset_seconds(clock::now()),
         interval_ms: settings.interval_ms,
         confirm_kill: settings.kill_confirm,
+        chart: settings.chart,
         ..ui::Settings::default()
     })
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use crate::analyze::alerts::{AlertRules, Threshold};
 use crate::cli::args::ColorWhen;
 use crate::runtime::alerts::Actions;
+use crate::ui::time::ChartForm;
 use crate::units::{Bytes, Percent};
 
 /// Every setting, resolved.
@@ -28,6 +29,8 @@ pub struct Settings {
     pub keys: Vec<(String, Vec<String>)>,
     /// Whether the mouse is used.
     pub mouse: bool,
+    /// What charts are drawn with.
+    pub chart: ChartForm,
     /// Without use for this long a process counts as idle, in milliseconds.
     pub idle_after_ms: u64,
     /// The request by which fragmentation is judged; zero for a tenth of what is reserved.
@@ -50,6 +53,12 @@ pub struct Settings {
     pub alerts: AlertRules,
     /// How.
     pub alert_actions: Actions,
+    /// What is run on other machines.
+    pub remote_command: Vec<String>,
+    /// The program that connects to them, and its first arguments.
+    pub remote_ssh: Vec<String>,
+    /// What `--host all` means.
+    pub remote_hosts: Vec<String>,
 }
 
 /// One row of the table.
@@ -179,6 +188,20 @@ pub const SETTINGS: &[Setting] = &[
         default: "true",
         doc: "Whether the mouse selects, scrolls and sorts. Hold shift to mark text all the same.",
         apply: |s, v| v.parse().map(|on| s.mouse = on).or(Err(BOOL)),
+    },
+    Setting {
+        key: "view.chart",
+        env: "VRAMLENS_CHART",
+        default: "\"braille\"",
+        doc: "What charts are drawn with: braille, or block for fonts without it. ASCII has its own.",
+        apply: |s, v| {
+            s.chart = match v {
+                "braille" => ChartForm::Braille,
+                "block" => ChartForm::Block,
+                _ => return Err("braille or block"),
+            };
+            Ok(())
+        },
     },
     Setting {
         key: "view.gpus",
@@ -327,6 +350,27 @@ pub const SETTINGS: &[Setting] = &[
             Ok(())
         },
     },
+    Setting {
+        key: "remote.hosts",
+        env: "VRAMLENS_REMOTE_HOSTS",
+        default: "[]",
+        doc: "What `--host all` means: names as ssh takes them, and local for this machine.",
+        apply: |s, v| words(v).map(|words| s.remote_hosts = words).ok_or(WORDS),
+    },
+    Setting {
+        key: "remote.command",
+        env: "VRAMLENS_REMOTE_COMMAND",
+        default: "[\"vramlens\"]",
+        doc: "What is run on the other machines, as [\"~/bin/vramlens\"] or [\"sudo\", \"-n\", \"vramlens\"].",
+        apply: |s, v| program(v).map(|words| s.remote_command = words).ok_or(WORDS),
+    },
+    Setting {
+        key: "remote.ssh",
+        env: "VRAMLENS_REMOTE_SSH",
+        default: "[\"ssh\"]",
+        doc: "The program that connects to them and its first arguments, as [\"ssh\", \"-F\", \"FILE\"]; it takes OpenSSH's options.",
+        apply: |s, v| program(v).map(|words| s.remote_ssh = words).ok_or(WORDS),
+    },
 ];
 
 /// `95%`, `20GiB`.
@@ -349,6 +393,11 @@ fn words(text: &str) -> Option<Vec<String>> {
     let table: toml::Table = toml::from_str(&format!("list = {text}")).ok()?;
     let list = table.get("list")?.as_array()?;
     list.iter().map(|word| word.as_str().map(ToOwned::to_owned)).collect()
+}
+
+/// The same with one word at least.
+fn program(text: &str) -> Option<Vec<String>> {
+    words(text).filter(|words| !words.is_empty())
 }
 
 /// As [`words`]; without brackets also commas part them.

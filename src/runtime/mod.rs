@@ -19,6 +19,8 @@ pub mod options;
 pub mod player;
 pub mod probing;
 pub mod reload;
+pub mod remote;
+pub mod replaying;
 pub mod run_host;
 pub mod run_job;
 pub mod run_monitor;

@@ -21,7 +21,7 @@ use crate::source::{Progress, Source, SourceError, Wants};
 use crate::units::Bytes;
 
 /// What the view is told from outside.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Milliseconds between two looks.
     pub interval_ms: u64,

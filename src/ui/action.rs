@@ -19,6 +19,9 @@ pub enum Action {
     PreviousGpu,
     Gpu,
     AllGpus,
+    NextHost,
+    PreviousHost,
+    RetryHost,
     Sort,
     Reverse,
     Tree,
@@ -29,6 +32,12 @@ pub enum Action {
     Oldest,
     Live,
     Pause,
+    NextMarker,
+    PreviousMarker,
+    GoTo,
+    Step,
+    StepBack,
+    Stacked,
     Faster,
     Slower,
     Kill,
@@ -125,14 +134,23 @@ actions! {
     Show Sort "sort" ["s"], "sort", "sort by the next column";
     Show Reverse "reverse" ["S"], "reverse", "turn the order round";
     Show Tree "tree" ["t"], "tree", "processes under their launchers";
+    Show Stacked "stacked" ["v"], "stacked", "charts by holder, or allocated and cached";
     Show Filter "filter" ["/"], "filter", "filter: user:ana state:zombie vram>2G python";
+    Show NextHost "next-host" ["h"], "next host", "with --host: the next machine";
+    Show PreviousHost "previous-host" ["H"], "previous host", "with --host: the machine before";
+    Show RetryHost "retry-host" ["R"], "retry now", "with --host: try to reach this machine now";
     Time Back "back" ["left"], "back in time", "back in time";
     Time Forward "forward" ["right"], "forward", "forward in time";
     Time Oldest "oldest" ["home"], "oldest", "the oldest moment that is kept";
     Time Live "live" ["end"], "live", "now";
     Time Pause "pause" ["p"], "pause", "hold this moment, or go on";
-    Time Faster "faster" ["+", "="], "faster", "refresh more often";
-    Time Slower "slower" ["-"], "slower", "refresh less often";
+    Time NextMarker "next-marker" ["n", "]"], "next event", "what happened next: came, went, gap";
+    Time PreviousMarker "previous-marker" ["N", "["], "event before", "what happened before";
+    Time GoTo "go-to" ["@"], "go to a time", "go to a time: 03:58, -10m, 2026-11-30 03:58";
+    Time Step "step" ["."], "step", "one sample on, and hold";
+    Time StepBack "step-back" [","], "step back", "one sample back";
+    Time Faster "faster" ["+", "="], "faster", "refresh more often; play a recording faster";
+    Time Slower "slower" ["-"], "slower", "refresh less often; play a recording slower";
     Act Kill "kill" ["x"], "kill", "end the selected or marked processes";
     Act KillChoose "kill-choose" ["X"], "kill with", "the same, after a choice of how hard";
     Act KillZombies "kill-zombies" ["z"], "end zombies", "end all zombies";

@@ -77,14 +77,20 @@ pub enum Effect {
     OpenRecording(String),
     /// Another moment.
     Seek(Seek),
+    /// A recording plays on in another way.
+    Play(PlayStep),
     /// Explain an error message; the answer is [`Event::Text`].
     Explain(String),
+    /// Show this machine, by its place in the overview.
+    SelectHost(usize),
+    /// Try to reach the selected machine now.
+    RetryHost,
     /// Write this moment to a file.
     SaveSnapshot,
-    /// Read the configuration again; the answer is [`Event::Settings`].
-    Reload,
     /// Look at GPUs that sleep too.
     Look,
+    /// Read the configuration again; the answer is [`Event::Settings`].
+    Reload,
     /// To the shell.
     Suspend,
 }
@@ -96,4 +102,15 @@ pub enum Seek {
     Live,
     /// In milliseconds since boot.
     At(u64),
+}
+
+/// How a recording plays on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlayStep {
+    /// It runs or is held as [`App::play`](super::App) says.
+    AsSet,
+    /// At once up to this moment of it, in milliseconds since boot.
+    RunTo(u64),
+    /// One sample.
+    Sample,
 }

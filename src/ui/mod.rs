@@ -11,6 +11,7 @@ mod draw;
 mod event;
 pub mod filter;
 mod gpu_words;
+pub mod hosts;
 mod keymap;
 pub mod kill;
 mod ledger;
@@ -21,6 +22,7 @@ mod panes;
 pub mod picture;
 pub mod rows;
 pub mod theme;
+pub mod time;
 mod update;
 mod words;
 
@@ -29,6 +31,6 @@ pub use app::{
     Tab, Wants,
 };
 pub use draw::{draw, draw_on};
-pub use event::{Effect, Event, Seek};
+pub use event::{Effect, Event, PlayStep, Seek};
 pub use look::Themes;
 pub use update::update;

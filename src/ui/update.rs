@@ -96,7 +96,7 @@ fn press(app: &mut App, event: KeyEvent, context: Context<'_>) -> Vec<Effect> {
         return choose(app, key, context);
     }
     if app.prompt.is_some() {
-        return press_in_prompt(app, key);
+        return press_in_prompt(app, key, context);
     }
     app.message = None;
     let place = match app.page {
@@ -161,7 +161,8 @@ fn copy_next_command(app: &App) -> Vec<Effect> {
     let Some(Phase::Done { proof, .. }) = app.kill.as_ref().map(|dialog| &dialog.phase) else {
         return Vec::new();
     };
-    proof.remaining.last().map(|line| vec![Effect::Copy(line.clone())]).unwrap_or_default()
+    let line = proof.remaining.last().map(|line| app.hosts.command_here(line));
+    line.map(|line| vec![Effect::Copy(line)]).unwrap_or_default()
 }
 
 fn choose(app: &mut App, key: Key, context: Context<'_>) -> Vec<Effect> {
@@ -173,7 +174,7 @@ fn choose(app: &mut App, key: Key, context: Context<'_>) -> Vec<Effect> {
     }
 }
 
-fn press_in_prompt(app: &mut App, key: Key) -> Vec<Effect> {
+fn press_in_prompt(app: &mut App, key: Key, context: Context<'_>) -> Vec<Effect> {
     let Some(prompt) = &mut app.prompt else { return Vec::new() };
     let kind = prompt.kind;
     match key.code {
@@ -184,7 +185,7 @@ fn press_in_prompt(app: &mut App, key: Key) -> Vec<Effect> {
             }
             return vec![Effect::Redraw];
         }
-        KeyCode::Enter => return entered(app),
+        KeyCode::Enter => return entered(app, context),
         KeyCode::Backspace => {
             prompt.text.pop();
         }
@@ -202,7 +203,7 @@ fn press_in_prompt(app: &mut App, key: Key) -> Vec<Effect> {
     vec![Effect::Redraw]
 }
 
-fn entered(app: &mut App) -> Vec<Effect> {
+fn entered(app: &mut App, context: Context<'_>) -> Vec<Effect> {
     let Some(prompt) = app.prompt.take() else { return Vec::new() };
     let text = prompt.text.trim().to_owned();
     let effect = match prompt.kind {
@@ -214,6 +215,7 @@ fn entered(app: &mut App) -> Vec<Effect> {
             }
             None
         }
+        PromptKind::Time => return super::time::go_to(app, &text, context),
         PromptKind::Explain => (!text.is_empty()).then_some(Effect::Explain(text)),
         PromptKind::Recording => (!text.is_empty()).then_some(Effect::OpenRecording(text)),
     };

@@ -2,7 +2,8 @@
 
 use ratatui::layout::Rect;
 
-use super::Scene;
+use super::{Scene, timeline};
+use crate::analyze::timeline::MARKERS;
 use crate::fields::{FIELDS, Scope};
 use crate::ui::action::{ACTIONS, Action, Group};
 use crate::ui::app::Drawn;
@@ -25,6 +26,7 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
     }
     let mut words = Doc::new(width, canvas.look);
     legend(&mut words);
+    markers(&mut words);
     columns(&mut words);
     if two {
         let right = Rect { x: left.right() + 2, ..left };
@@ -33,6 +35,7 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
         drawn.overflow = first.max(second);
     } else {
         legend(&mut keys);
+        markers(&mut keys);
         columns(&mut keys);
         drawn.overflow = keys.draw(&mut canvas.part(left), scene.app.scroll);
     }
@@ -53,6 +56,17 @@ fn bindings(doc: &mut Doc, scene: &Scene<'_>, group: Group) {
             labels => labels.join(" "),
         };
         doc.bullet(&pad(&label, KEYS), theme.key, row.doc, theme.text);
+    }
+}
+
+/// What the signs on the line of time stand for.
+fn markers(doc: &mut Doc) {
+    let look = *doc.look();
+    doc.head("EVENTS");
+    for row in &MARKERS {
+        let glyph = if look.glyphs.ascii { row.ascii } else { row.glyph };
+        let style = timeline::style(&look.theme, row.kind);
+        doc.bullet(&pad(glyph, KEYS), style, row.help, look.theme.text);
     }
 }
 
