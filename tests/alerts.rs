@@ -43,6 +43,7 @@ fn rules() -> AlertRules {
         full_within_ms: Some(600_000),
         zombie: true,
         gpu_lost: true,
+        xid: true,
     }
 }
 

@@ -7,7 +7,7 @@ use super::ledger::Entry;
 use super::scene::{Scene, listed_rows};
 use super::{
     Class, Counts, DriverCost, Freshness, GpuView, Growth, Holder, Ledger, Moment, View, causes,
-    fragment, freshness, growth, holders, past,
+    fragment, freshness, growth, holders, past, xid,
 };
 use crate::history::History;
 use crate::ids::{GpuUuid, Pid, ProcId};
@@ -121,6 +121,7 @@ fn gpu_view(scene: &Scene<'_>, gpu: &GpuSample, joined: &Joined<'_>) -> GpuView 
             .value()
             .map_or_else(Vec::new, |ledger| causes::ranked(scene, ledger, &here)),
         ledger,
+        xids: xid::of(scene.history, gpu, scene.now_ms),
     }
 }
 

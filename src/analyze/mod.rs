@@ -13,9 +13,11 @@ mod kill_proof;
 mod ledger;
 mod past;
 mod scene;
+mod served;
 mod verdict;
 mod view;
 pub mod workload;
+pub mod xid;
 
 pub mod select;
 

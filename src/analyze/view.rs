@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::workload::Workload;
+use super::xid::Xids;
 use crate::ids::{GpuIndex, GpuUuid, Pid, ProcId, Stamp};
 use crate::model::ModelFacts;
 use crate::sample::{
@@ -106,6 +107,8 @@ pub struct GpuView {
     pub counts: Counts,
     /// Ranked likely causes of unaccounted memory.
     pub unaccounted_causes: Vec<Cause>,
+    /// Faults that the driver reported.
+    pub xids: Xids,
 }
 
 /// Where every byte of a GPU is. Always

@@ -18,7 +18,7 @@ use crate::runtime::clock;
 use crate::runtime::gather::{Gathered, Plan, gather};
 use crate::runtime::inspector::Inspector;
 use crate::runtime::models::Models;
-use crate::runtime::options::{Options, blank, driver, probe};
+use crate::runtime::options::{Options, blank, driver_for_a_look, probe};
 use crate::runtime::sampler::{Sampled, Sampler};
 use crate::sample::text::clean;
 use crate::sample::{Tick, redact};
@@ -150,7 +150,7 @@ impl Session {
     /// Where no thread is to be had.
     pub fn open(options: &Options, apart_ms: u64) -> std::io::Result<Self> {
         let progress = Arc::new(Progress::default());
-        let source = driver(options, &progress);
+        let source = driver_for_a_look(options, &progress);
         let (sampler, samples) = Sampler::spawn(
             apart_ms,
             Wants { process_utilization: true, details: true, ..Wants::default() },

@@ -5,6 +5,7 @@ mod common;
 mod consumers;
 mod context;
 mod does_not_fit;
+mod faults;
 mod fits;
 mod four_bit;
 mod fragmentation;
@@ -138,6 +139,7 @@ pub static RULES: &[&dyn Rule] = &[
     &preallocated::Preallocated,
     &limits::OtherLimit,
     &limits::NoCaching,
+    &faults::Faults,
 ];
 
 /// What all rules say of a view, by key: for whoever asks why there is no finding.

@@ -53,12 +53,21 @@ pub fn probe(options: &Options) -> impl FnOnce() -> Probing + Send + use<> {
     move || Probing::new(allocator, servers)
 }
 
-/// The real source.
+/// The real source, for whoever looks for a while: it watches for faults, too.
 pub fn driver(options: &Options, progress: &Arc<Progress>) -> NvmlSource {
+    source(options, progress, true)
+}
+
+/// The real source, for a few looks.
+pub fn driver_for_a_look(options: &Options, progress: &Arc<Progress>) -> NvmlSource {
+    source(options, progress, false)
+}
+
+fn source(options: &Options, progress: &Arc<Progress>, events: bool) -> NvmlSource {
     let pid_max = std::fs::read_to_string("/proc/sys/kernel/pid_max").ok();
     // Without /proc no pid can be judged; the kernel's own upper bound is 2^22.
     let pid_max = pid_max.and_then(|text| text.trim().parse().ok()).unwrap_or(1 << 22);
-    let nvml = NvmlOptions { library: options.library_name().into(), pid_max };
+    let nvml = NvmlOptions { library: options.library_name().into(), pid_max, events };
     NvmlSource::new(nvml, Arc::clone(progress), clock::now)
 }
 

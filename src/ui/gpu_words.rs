@@ -3,6 +3,7 @@
 use ratatui::style::Style;
 
 use super::theme::{Glyphs, Theme};
+use crate::analyze::xid::Blame;
 use crate::analyze::{Freshness, GpuView, Ledger, View};
 use crate::sample::{GpuSample, Reading, Throttle, Why};
 use crate::units::{Bytes, BytesPerSecond};
@@ -70,6 +71,17 @@ pub fn fullness(ledger: &Ledger) -> (f64, String) {
     (percent, format!("{shown:>3.0}% of {}", ledger.total.short()))
 }
 
+/// A fault of the GPU stands there for so long, in milliseconds; one of a program is soon history.
+const FAULT_MS: [u64; 2] = [3_600_000, 60_000];
+
+/// `XID 31 12s ago`.
+fn fault(gpu: &GpuView) -> Option<String> {
+    let newest = gpu.xids.newest(FAULT_MS[0])?;
+    let lasts = FAULT_MS[usize::from(newest.xid.blame != Blame::Gpu)];
+    let told = newest.xid.blame != Blame::Nobody && newest.age_ms <= lasts;
+    told.then(|| format!("XID {} {} ago", newest.xid.code, super::words::span(newest.age_ms)))
+}
+
 /// The state of a GPU in a word.
 pub fn health(gpu: &GpuView, theme: &Theme) -> (String, Style) {
     match &gpu.freshness {
@@ -79,6 +91,9 @@ pub fn health(gpu: &GpuView, theme: &Theme) -> (String, Style) {
         }
         Freshness::Starting => return ("starting".to_owned(), theme.dim),
         _ => {}
+    }
+    if let Some(word) = fault(gpu) {
+        return (word, theme.bad);
     }
     match gpu.sample.throttle.get().map(throttled) {
         Some(Some(word)) => (word.to_owned(), theme.warn),

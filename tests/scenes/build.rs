@@ -1,5 +1,6 @@
 //! What scenes are built of.
 
+use vramlens::analyze::xid::Xids;
 use vramlens::analyze::*;
 use vramlens::history::ChartPoint;
 use vramlens::ids::*;
@@ -208,6 +209,7 @@ pub fn gpu_view(sample: GpuSample, holders: &[Holder]) -> GpuView {
         allocated_growth: Growth::NotYet,
         counts,
         unaccounted_causes: Vec::new(),
+        xids: Xids::unwatched(),
         sample,
     }
 }

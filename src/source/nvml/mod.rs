@@ -1,6 +1,7 @@
 //! The driver, through its management library NVML.
 
 mod calls;
+mod events;
 mod fault;
 mod lists;
 mod raw;
@@ -15,12 +16,13 @@ use std::sync::Arc;
 use nvml_wrapper::error::NvmlError;
 
 use self::calls::Calls;
+use self::events::Watch;
 use self::fault::Fault;
 use self::session::Session;
 use self::subject::Facts;
 use super::{Progress, Source, SourceError, Wants};
 use crate::ids::{GpuIndex, Stamp};
-use crate::sample::{GpuTick, Tick};
+use crate::sample::{GpuSample, GpuTick, Tick, Why, XidReport};
 
 /// The name under which every driver package installs the library.
 pub const LIBRARY: &str = "libnvidia-ml.so.1";
@@ -37,6 +39,9 @@ pub struct NvmlOptions {
     pub library: OsString,
     /// `/proc/sys/kernel/pid_max`: a pid above it is no process of this machine.
     pub pid_max: u32,
+    /// Whether faults that the driver reports (XID) are watched for: of use to whoever looks for a
+    /// while.
+    pub events: bool,
 }
 
 /// Reads every GPU through NVML. The library is opened by the first [`Source::next`], so that an
@@ -51,6 +56,39 @@ pub struct NvmlSource {
     pause: Pause,
     /// Until when an answer of a single device that calls for a new session is not obeyed.
     obey_from_ms: u64,
+    events: Events,
+}
+
+/// Whether events are watched for.
+enum Events {
+    Off,
+    /// Begins with the first GPU that is seen.
+    Wanted,
+    On(Watch),
+}
+
+impl Events {
+    /// Whether nobody else has the library open: only then does closing it close it.
+    fn let_go(&mut self, now: Stamp) -> bool {
+        match self {
+            Self::On(watch) => watch.let_go(now.boot_ms),
+            Self::Off | Self::Wanted => true,
+        }
+    }
+
+    /// Goes on with the GPUs of this look, and tells what came since the last. One that sleeps is
+    /// left alone.
+    fn report(&mut self, gpus: &[GpuSample], library: &OsStr, clock: fn() -> Stamp) -> XidReport {
+        if matches!(self, Self::Wanted) {
+            let watch = Watch::spawn(library.to_owned(), clock);
+            *self = watch.map_or(Self::Off, Self::On);
+        }
+        let Self::On(watch) = self else { return XidReport::default() };
+        let silent = |gpu: &GpuSample| gpu.mig.is_some() || gpu.memory.why() == Some(Why::Asleep);
+        let awake = gpus.iter().filter(|gpu| !silent(gpu)).map(|gpu| gpu.uuid.clone());
+        watch.want(awake.collect());
+        watch.report(clock().boot_ms)
+    }
 }
 
 /// How long the library is left alone after an opening that failed.
@@ -64,7 +102,9 @@ struct Pause {
 impl NvmlSource {
     /// Announces its calls on `progress` and stamps them with `clock`.
     pub fn new(options: NvmlOptions, progress: Arc<Progress>, clock: fn() -> Stamp) -> Self {
+        let events = if options.events { Events::Wanted } else { Events::Off };
         Self {
+            events,
             options,
             calls: Calls::new(progress, clock),
             session: None,
@@ -105,7 +145,9 @@ impl NvmlSource {
         if let Some(session) = &self.session {
             match session.holds(&self.calls) {
                 Ok(true) => {}
-                Ok(false) | Err(_) => self.close(),
+                Ok(false) | Err(_) if self.events.let_go(now) => self.close(),
+                // Until then this look is as good as the last.
+                Ok(false) | Err(_) => {}
             }
         }
         match self.session.take() {
@@ -117,6 +159,12 @@ impl NvmlSource {
     fn look(&mut self, wants: Wants, now: Stamp) -> Result<GpuTick, SourceError> {
         let mut session = self.session(now)?;
         let (gpus, nonsense) = session.look(&self.calls, self.options.pid_max, wants, now);
+        let (library, calls) = (&self.options.library, &self.calls);
+        let xid = if calls.ended().is_none() {
+            self.events.report(&gpus, library, calls.clock())
+        } else {
+            XidReport::default()
+        };
         let tick = GpuTick {
             seq: self.seq,
             at: now,
@@ -125,6 +173,7 @@ impl NvmlSource {
             driver: session.driver.clone(),
             gpus,
             nonsense,
+            xid,
         };
         self.session = Some(session);
         Ok(tick)
@@ -138,7 +187,8 @@ impl Source for NvmlSource {
         let mut tick = self.look(wants, now)?;
         // One device alone may call for a new session for ever: it gets one, and then not before
         // a while has passed, so that it cannot take the others down.
-        if self.calls.ended().is_some() && now.boot_ms >= self.obey_from_ms {
+        let ended = self.calls.ended().is_some() && now.boot_ms >= self.obey_from_ms;
+        if ended && self.events.let_go(now) {
             self.obey_from_ms = now.boot_ms + LONGEST_WAIT_MS;
             self.close();
             tick = self.look(wants, now)?;
