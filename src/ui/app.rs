@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use ratatui::layout::Rect;
 
 use super::action::{Action, KeyMap};
+use super::dismissed::Dismissed;
 use super::filter::Filter;
 use super::kill::Dialog;
 use super::rows::{Choice, Row, RowKey, Sort, Subject, build};
@@ -233,6 +234,8 @@ pub struct App {
     pub recording: Option<String>,
     /// The selected fix.
     pub finding: usize,
+    /// Fixes that the user does not want to see again.
+    pub dismissed: Dismissed,
     /// How far a text page is scrolled.
     pub scroll: usize,
     /// What the last frame showed.

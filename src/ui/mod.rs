@@ -5,6 +5,7 @@ pub mod action;
 mod app;
 mod chart;
 mod commands;
+mod dismissed;
 mod doc;
 mod draw;
 mod event;
