@@ -15,6 +15,7 @@ mod limits;
 mod offload;
 mod preallocated;
 mod rank;
+mod served;
 
 pub use fits::{Fit, Step, fit_of, would_it_fit};
 pub use rank::overlaps;
