@@ -44,32 +44,27 @@ const RESET: &str = "reset the GPU (nvidia-smi --gpu-reset) or reboot; replace i
 /// The numbers that matter for memory and for whether a GPU can be used at all. Meanings follow
 /// NVIDIA's catalogue, <https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html>.
 pub const XIDS: &[Xid] = &[
-    xid(
-        13,
-        Blame::Program,
-        "a kernel went wrong: out of bounds or an illegal instruction",
-        SANITIZE,
-    ),
-    xid(31, Blame::Program, "a program touched memory that is not mapped for it", SANITIZE),
+    xid(13, Blame::Program, "a kernel ran out of bounds or was illegal", SANITIZE),
+    xid(31, Blame::Program, "a program touched memory that is not its own", SANITIZE),
     xid(32, Blame::Program, "the commands that a program sent were invalid", RERUN),
     xid(43, Blame::Program, "a program's work failed and was stopped", RERUN),
     xid(
         45,
         Blame::Nobody,
-        "work was removed after another fault, or because its program was ended",
+        "work was removed: after a fault, or on exit",
         "look at what came before it",
     ),
     xid(46, Blame::Gpu, "the GPU stopped processing", RESET),
-    xid(48, Blame::Gpu, "an ECC error in memory that could not be corrected", RESET),
-    xid(61, Blame::Gpu, "the power controller of the GPU stopped at a breakpoint", RESET),
-    xid(62, Blame::Gpu, "the power controller of the GPU halted", RESET),
+    xid(48, Blame::Gpu, "an ECC error in memory that was not corrected", RESET),
+    xid(61, Blame::Gpu, "the GPU's power controller stopped", RESET),
+    xid(62, Blame::Gpu, "the GPU's power controller halted", RESET),
     xid(
         63,
         Blame::Nobody,
-        "faulty memory was found and will be mapped out",
+        "faulty memory was found and is mapped out",
         "it takes effect with the next reset of the GPU",
     ),
-    xid(64, Blame::Gpu, "faulty memory was found and could not be mapped out", RESET),
+    xid(64, Blame::Gpu, "faulty memory was found and stays in use", RESET),
     xid(68, Blame::Program, "the video decoder met an error", RERUN),
     xid(69, Blame::Program, "a program used the graphics engine wrongly", RERUN),
     xid(
@@ -84,26 +79,21 @@ pub const XIDS: &[Xid] = &[
         "the GPU has fallen off the bus",
         "check power, cooling and seat of the card; reboot",
     ),
-    xid(
-        92,
-        Blame::Nobody,
-        "many ECC errors were corrected in a short time",
-        "watch whether 48 or 64 follow",
-    ),
+    xid(92, Blame::Nobody, "many ECC errors were corrected", "watch whether 48 or 64 follow"),
     xid(
         94,
         Blame::Program,
-        "an ECC error was contained: only the program that it hit must end",
+        "an ECC error hit one program, which must end",
         "run that program again; reset the GPU when it is idle",
     ),
-    xid(95, Blame::Gpu, "an ECC error was not contained: every program on the GPU is hit", RESET),
+    xid(95, Blame::Gpu, "an ECC error hit every program on the GPU", RESET),
     xid(109, Blame::Gpu, "switching between programs took too long", RESET),
-    xid(119, Blame::Gpu, "the firmware of the GPU (GSP) does not answer", RESET),
-    xid(120, Blame::Gpu, "the firmware of the GPU (GSP) failed", RESET),
+    xid(119, Blame::Gpu, "the GPU's firmware (GSP) does not answer", RESET),
+    xid(120, Blame::Gpu, "the GPU's firmware (GSP) failed", RESET),
     xid(
         121,
         Blame::Nobody,
-        "an error on the link to the CPU (NVLink-C2C) was corrected",
+        "an error on the link to the CPU was corrected",
         "watch whether it comes back",
     ),
     xid(140, Blame::Gpu, "an ECC error could not be recovered from", RESET),
@@ -111,7 +101,7 @@ pub const XIDS: &[Xid] = &[
     xid(
         154,
         Blame::Gpu,
-        "the driver says that the GPU needs a reset or a reboot",
+        "the driver wants the GPU reset, or a reboot",
         "nvidia-smi -q shows it as GPU Recovery Action",
     ),
 ];
@@ -223,7 +213,7 @@ mod tests {
         assert!(XIDS.windows(2).all(|pair| pair[0].code < pair[1].code));
         for row in XIDS {
             assert!(!row.meaning.ends_with('.') && !row.advice.ends_with('.'), "{}", row.code);
-            assert!(row.meaning.len() <= 70, "{}", row.meaning);
+            assert!(row.meaning.len() <= 46, "{}", row.meaning);
         }
         assert_eq!(meaning(31).blame, Blame::Program);
         assert_eq!((meaning(777).code, meaning(777).blame), (777, Blame::Gpu));

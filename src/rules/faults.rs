@@ -64,6 +64,7 @@ fn one(gpu: &GpuView) -> Option<Finding> {
     if let (Some(part), _) = seen.instance {
         evidence.insert(0, format!("in GPU instance {part}"));
     }
+    evidence.insert(0, format!("on GPU {index}, {} ago", age(seen.age_ms)));
     evidence.push("the kernel's log names the process: dmesg | grep -i xid".to_owned());
     Some(Finding {
         rule: KEY,
@@ -75,7 +76,7 @@ fn one(gpu: &GpuView) -> Option<Finding> {
         },
         gpu: Some(index),
         pid: None,
-        headline: format!("GPU {index}: XID {code} {} ago: {}", age(seen.age_ms), xid.meaning),
+        headline: format!("XID {code}: {}", xid.meaning),
         evidence,
         fixes: vec![Fix {
             title: xid.advice.to_owned(),

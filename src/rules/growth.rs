@@ -91,8 +91,7 @@ enum Kind {
 fn full_cache(view: &View, holder: &Holder) -> Option<Finding> {
     let said = served::served(view, holder).filter(|said| served::is_full(said))?;
     let (used, waiting) = (said.kv_used?.0, said.waiting?);
-    let headline =
-        format!("{}'s cache is {used:.0}% full and {waiting} requests wait", holder.pid);
+    let headline = format!("{}'s cache is {used:.0}% full and {waiting} requests wait", holder.pid);
     let mut found = about(holder, (KEY, 1), Severity::Warning, headline);
     found.evidence.extend(served::told(said));
     found.evidence.extend(served::load(said));
