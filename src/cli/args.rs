@@ -22,6 +22,9 @@ pub struct Cli {
     /// Show a recording of a real GPU that is built in.
     #[arg(long)]
     pub demo: bool,
+    /// What is to be started: the view says whether it fits, and after which of the fixes: 12GiB.
+    #[arg(long, value_name = "SIZE")]
+    pub need: Option<String>,
 }
 
 const EXAMPLES: &str = "\

@@ -30,15 +30,13 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
     }
     let resolved = resolve(&cli.common, env)?;
     let settings = &resolved.settings;
-    let options = options(settings);
+    let mut options = options(settings);
+    options.need = needed(cli)?;
     let form = Form { json: cli.common.json, ascii: is_ascii(settings, env) };
     let colours = is_coloured(settings, env) && std::io::stdout().is_terminal();
     match &cli.command {
         None => view(cli, settings, options, form, env),
-        Some(Command::Triage(args)) => {
-            let need = args.need.as_deref().map(str::parse).transpose()?;
-            look::triage(&options, form, need)
-        }
+        Some(Command::Triage(_)) => look::triage(&options, form, options.need),
         Some(Command::Run(args)) => command::run(&watched(args), &options, form),
         Some(Command::Record(args)) => record::run(&recording(args)?, &options),
         Some(Command::Replay(args))
@@ -73,6 +71,15 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
     }
 }
 
+/// What is wanted, by the command's own option or by that of the view.
+fn needed(cli: &Cli) -> anyhow::Result<Option<Bytes>> {
+    let of_command = match &cli.command {
+        Some(Command::Triage(args)) => args.need.as_deref(),
+        _ => None,
+    };
+    Ok(of_command.or(cli.need.as_deref()).map(str::parse).transpose()?)
+}
+
 fn options(settings: &Settings) -> Options {
     Options {
         interval_ms: settings.interval_ms,
@@ -85,6 +92,7 @@ fn options(settings: &Settings) -> Options {
             .map(ToOwned::to_owned)
             .collect(),
         idle_after_ms: settings.idle_after_ms,
+        need: None,
         request: (settings.request > Bytes::ZERO).then_some(settings.request),
         allocator: settings.allocator,
         servers: settings.servers,
@@ -144,6 +152,7 @@ fn show_view(
         ..ui::Settings::default()
     });
     app.recording = from.title();
+    app.wanted_size = options.need.map(crate::rules::Wanted::anywhere);
     top::run(app, options, from)
 }
 

@@ -15,7 +15,7 @@ use crate::oom::{self, Diagnosis};
 use crate::record::{RecordError, Recorder, Totals};
 use crate::report::postmortem::{self, Death, Whose};
 use crate::report::{Style, postmortem::Facts};
-use crate::rules;
+use crate::rules::{self, Wanted};
 use crate::runtime::options::Options;
 use crate::runtime::run_job::{Caught, Ended, How, Job, die_of_interrupt};
 use crate::runtime::run_pass::{OnSeen, end_line};
@@ -182,13 +182,25 @@ fn post_mortem(
     let Some(watched) = watched else {
         return format!("{message}vramlens: nothing was measured: the measuring thread failed\n");
     };
-    let findings = watched.before.as_ref().map(rules::run).unwrap_or_default();
-    let death = Death { end, ran_ms, whose, message, findings: &findings };
+    let wanted = wanted(ended, watched);
+    let before = watched.before.as_ref();
+    let findings = before.map(|view| rules::run_for(view, wanted)).unwrap_or_default();
+    let fit = before.zip(wanted).and_then(|(view, w)| rules::closest(view, w, &findings));
+    let fit = fit.as_ref();
+    let death = Death { end, ran_ms, whose, message, findings: &findings, fit };
     let mut text = postmortem::text(&death, &watched.facts(), style);
     if let Some(unmeasured) = nothing_measured(Some(watched)) {
         text += &unmeasured;
     }
     text
+}
+
+/// What failed, and where: at that moment the command still had the rest of what it needs.
+fn wanted(ended: &Ended, watched: &Watched) -> Option<Wanted> {
+    let message = ended.message.as_ref().filter(|message| message.is_gpu_oom)?;
+    let (view, uuid) = (watched.before.as_ref()?, watched.gpu.as_ref()?);
+    let gpu = view.gpus.iter().find(|gpu| gpu.sample.uuid == *uuid)?.sample.index;
+    Some(Wanted { need: Bytes(message.requested_bytes?), gpu: Some(gpu) })
 }
 
 fn end_words(how: How) -> String {

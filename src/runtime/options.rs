@@ -28,6 +28,8 @@ pub struct Options {
     pub idle_after_ms: u64,
     /// The request that fragmentation is judged by.
     pub request: Option<Bytes>,
+    /// What somebody wants to start: every fix says whether it is enough for that.
+    pub need: Option<Bytes>,
     /// Whether allocators are read.
     pub allocator: bool,
     /// Whether inference servers are asked about their memory.

@@ -14,7 +14,7 @@ use crate::analyze::{Holder, View};
 use crate::fields::FieldId;
 use crate::history::{ChartPoint, History};
 use crate::ids::{GpuUuid, Pid, Stamp};
-use crate::rules::Finding;
+use crate::rules::{Finding, Fit, Wanted};
 
 /// What is set once and rarely changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -234,6 +234,10 @@ pub struct App {
     pub recording: Option<String>,
     /// The selected fix.
     pub finding: usize,
+    /// What is wanted: by the command line, or the request of an error that was pasted.
+    pub wanted_size: Option<Wanted>,
+    /// Whether that fits, and after what.
+    pub fit: Option<Fit>,
     /// Fixes that the user does not want to see again.
     pub dismissed: Dismissed,
     /// How far a text page is scrolled.
