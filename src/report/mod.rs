@@ -7,6 +7,7 @@ pub mod json;
 mod ledger;
 pub mod postmortem;
 pub mod prometheus;
+pub mod run_json;
 mod table;
 pub mod text;
 pub mod triage;

@@ -144,7 +144,7 @@ pub fn busy() -> View {
             pids: vec![Pid(41_233)],
             text: "managed memory of 41233".to_owned(),
         }],
-        xids: vramlens::analyze::xid::Xids::unwatched(),
+        xids: xid::Xids::unwatched(),
     };
     View {
         relatives: Vec::new(),

@@ -223,7 +223,7 @@ fn freshness(freshness: &Freshness) -> FreshnessJson {
     }
 }
 
-fn growth(growth: &Growth) -> GrowthJson {
+pub(super) fn growth(growth: &Growth) -> GrowthJson {
     let (kind, slope, error, full_in_ms) = match *growth {
         Growth::NotYet => ("not_yet", None, None, None),
         Growth::Steady => ("steady", Some(0.0), None, None),
