@@ -65,6 +65,8 @@ fn full() -> View {
         gpu.sample.throttle = Reading::Value(Throttle(4));
         let traffic = Pcie { rx: BytesPerSecond(1024), tx: BytesPerSecond(2048) };
         gpu.sample.pcie = Reading::Value(traffic);
+        gpu.xids.watched = Reading::Value(());
+        gpu.xids.counts = [(31, 2), (79, 1)].into();
     }
     for holder in &mut view.holders {
         holder.growth = Growth::Steady;
@@ -117,6 +119,16 @@ fn every_metric_is_exported_where_it_is_known() {
     let known = names();
     let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
     assert_eq!(exported, known);
+}
+
+#[test]
+fn faults_are_counted_by_number() {
+    let page = page(&full(), &[], 1, Format::OpenMetrics);
+    assert!(page.contains("# TYPE vramlens_gpu_xid_errors counter"), "{page}");
+    let counted = page.lines().filter(|line| line.starts_with("vramlens_gpu_xid_errors_total{"));
+    let counted: Vec<&str> = counted.collect();
+    assert!(counted[0].contains("xid=\"31\"") && counted[0].ends_with(" 2"), "{counted:?}");
+    assert!(counted[1].contains("xid=\"79\"") && counted[1].ends_with(" 1"), "{counted:?}");
 }
 
 #[test]

@@ -13,7 +13,9 @@ use verdict_support::table::engine;
 use verdict_support::{GIB, gpu, host, init, row, watched, with_rows};
 use vramlens::analyze::{Growth, View};
 use vramlens::ids::GpuIndex;
-use vramlens::rules::{Finding, Severity, fit_of, outcomes, overlaps, run, would_it_fit};
+use vramlens::rules::{
+    Finding, Severity, Wanted, closest, fit_of, outcomes, overlaps, run, run_for, would_it_fit,
+};
 use vramlens::sample::*;
 use vramlens::units::{Bytes, BytesPerMinute};
 
@@ -210,4 +212,36 @@ proptest! {
         }
         prop_assert!(would_it_fit(&view, Bytes(need), &findings).ends_with(".\n"));
     }
+}
+
+#[test]
+fn every_finding_says_whether_it_is_enough_by_itself() {
+    let view = crowded();
+    let marked = |gib| {
+        let wanted = Wanted { need: Bytes::gib(gib), gpu: Some(GpuIndex(0)) };
+        run_for(&view, Some(wanted))
+    };
+    let said = |findings: &[Finding], rule: &str| {
+        let finding = findings.iter().find(|finding| finding.rule == rule).unwrap();
+        finding.evidence.last().unwrap().clone()
+    };
+    let small = marked(10);
+    assert!(said(&small, "leftovers").starts_with("enough by itself for 10.0 GiB"), "{small:?}");
+    assert!(said(&small, "fragmentation").contains("that are missing for 10.0 GiB"), "{small:?}");
+    // What fits already needs no word, and another GPU is another GPU.
+    assert_eq!(marked(0), run(&view));
+    let elsewhere = Wanted { need: Bytes::gib(10), gpu: Some(GpuIndex(1)) };
+    assert_eq!(run_for(&view, Some(elsewhere)), run(&view));
+    assert_eq!(closest(&view, elsewhere, &small), None);
+}
+
+#[test]
+fn a_fit_in_a_few_words() {
+    let view = crowded();
+    let findings = run(&view);
+    let words = |gib| closest(&view, Wanted::anywhere(Bytes::gib(gib)), &findings).unwrap().words();
+    assert_eq!(words(0), "fits now");
+    assert_eq!(words(5), "fits after one fix");
+    assert_eq!(words(30), "fits after 3 fixes");
+    assert!(words(70).ends_with("missing even after all fixes"));
 }

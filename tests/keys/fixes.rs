@@ -1,7 +1,9 @@
 //! Fixes that are sent away, and brought back.
 
 use vramlens::analyze::Class;
+use vramlens::analyze::xid::{self, XidSeen};
 use vramlens::ids::{Pid, ProcId};
+use vramlens::rules::{Wanted, closest};
 use vramlens::ui::Page;
 
 use crate::desk::Desk;
@@ -67,4 +69,33 @@ fn a_kill_that_is_sent_away_hides_no_verdict() {
     assert!(!rules(&desk).contains(&"leftovers"));
     assert!(desk.screen().to_lowercase().contains("zombie"), "{}", desk.screen());
     assert_eq!(desk.keys("z"), [vramlens::ui::Effect::PlanZombies]);
+}
+
+#[test]
+fn a_fault_stands_in_the_title_of_its_gpu_for_a_while() {
+    let mut desk = Desk::new(scenes::one_gpu());
+    let fault = |code, seconds: u64| XidSeen {
+        at: scenes::NOW,
+        age_ms: seconds * 1_000,
+        xid: xid::meaning(code),
+        instance: (None, None),
+    };
+    for (code, seconds, told) in
+        [(31, 12, true), (31, 90, false), (48, 90, true), (48, 5_000, false), (63, 1, false)]
+    {
+        desk.view.gpus[0].xids.recent = vec![fault(code, seconds)];
+        let said = desk.screen().contains(&format!("XID {code} {seconds} s ago"));
+        assert_eq!(said, told, "{code} {seconds}: {}", desk.screen());
+    }
+}
+
+#[test]
+fn what_is_wanted_stands_in_the_title_of_the_fixes() {
+    let mut desk = Desk::new(scenes::one_gpu());
+    let wanted = Wanted::anywhere(scenes::g(400));
+    desk.app.fit = closest(&desk.view, wanted, &desk.findings);
+    assert!(desk.screen().contains("FIXES  40.0 GiB on GPU 0: fits after"), "{}", desk.screen());
+    let wanted = Wanted::anywhere(scenes::g(9_000));
+    desk.app.fit = closest(&desk.view, wanted, &desk.findings);
+    assert!(desk.screen().contains("missing even after all fixes"), "{}", desk.screen());
 }

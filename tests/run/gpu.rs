@@ -157,6 +157,22 @@ fn an_error_in_json_says_what_would_have_been_enough() {
 }
 
 #[test]
+fn a_fault_that_the_driver_reports_is_told_after_the_end() {
+    let held = Held::start(&[], "exit 1");
+    let rows = [(held.pid("pid"), 10)];
+    held.says(&rows);
+    held.fake.change(&format!("{}[[event]]\nxid = 31\n", scenario(&rows)));
+    let waits = || held.fake.calls("nvmlEventSetWait_v2");
+    let before = waits();
+    until("the event is delivered", || waits() >= before + 2);
+    let looks = held.fake.calls(LISTS);
+    until("the event is looked at", || held.fake.calls(LISTS) >= looks + 3);
+    let out = held.go();
+    let said = text(&out.stderr);
+    assert!(said.contains("vramlens: the driver reported XID 31: a program touched"), "{said}");
+}
+
+#[test]
 fn an_error_that_is_survived_gets_one_line() {
     let held = Held::start(&[], &format!("echo '{ERROR}'; exit 0"));
     held.says(&[(held.pid("pid"), 10)]);
