@@ -99,6 +99,18 @@ fn full() -> View {
             }],
             backend: AllocatorBackend::Native,
         }));
+        holder.server = Some(Reading::Value(ServerSample {
+            at: Stamp { boot_ms: 1, wall_ms: 1 },
+            software: ServerSoftware::Vllm,
+            port: 8000,
+            kv_used: Some(Percent(12.0)),
+            kv_tokens: None,
+            running: None,
+            waiting: None,
+            slots: None,
+            models: Vec::new(),
+            devices: Vec::new(),
+        }));
         if let Some(process) = &mut holder.process {
             process.cpu = Reading::Value(Percent(97.3));
             process.rss = bytes(4);

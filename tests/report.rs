@@ -157,7 +157,7 @@ fn faults_and_servers_are_in_the_schema() {
             devices: Vec::new(),
         };
         let server = if said { Reading::Value(server) } else { Reading::Absent(Why::TimedOut) };
-        holder.process.as_mut().unwrap().server = Some(server);
+        holder.server = Some(server);
     }
     let json = serde_json::to_value(Snapshot::new(&view, hide)).unwrap();
     schema::check(&schema, &json);

@@ -153,6 +153,7 @@ fn holder(track: &HolderTrack, bytes: Bytes, at_ms: u64) -> Holder {
         survivors: Vec::new(),
         allocator: None,
         fragmentation: Fragmentation::None,
+        server: None,
         workload: track.facts.as_deref().and_then(|facts| recognise(facts, &[]).known().cloned()),
     }
 }

@@ -38,9 +38,9 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     // Other servers fill their pool whatever the context; other programs have no cache that stays.
     let llama = |w: &&Workload| matches!(w.software, Software::LlamaCpp | Software::Ollama);
     let Some(workload) = holder.workload.as_ref().filter(llama) else { return Answer::Clear };
-    let Some((settings, reported)) = served::llama_settings(view, holder, workload) else {
+    let Some((settings, reported)) = served::llama_settings(holder, workload) else {
         let pid = holder.pid;
-        return match served::silent(view, holder) {
+        return match served::silent(holder) {
             Some(Why::NotYet) => Answer::NotYet(format!("{pid} has not told its context yet")),
             _ => Answer::CannotTell(format!("{pid} was started without a context: it chose one")),
         };
@@ -64,7 +64,7 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     if let Some(context) = workload.get(crate::analyze::workload::Setting::Context) {
         found.evidence.push(format!("context {tokens}: {}", context.origin.words()));
     }
-    let said = served::served(view, holder);
+    let said = served::served(holder);
     found.evidence.extend(said.and_then(served::told));
     if settings.cache.slots > 1 {
         found.evidence.push(format!("{} sequences at once", settings.cache.slots));
@@ -80,8 +80,8 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
 }
 
 /// Twice the tokens that the server says are in use, where that is less than half the context.
-fn wanted(view: &View, holder: &Holder, context: u64) -> Option<u64> {
-    let said = served::served(view, holder)?;
+fn wanted(holder: &Holder, context: u64) -> Option<u64> {
+    let said = served::served(holder)?;
     let tokens = served::wanted_tokens(said).filter(|_| served::has_spare(said) == Some(true))?;
     let tokens = tokens.max(LEAST_TOKENS).next_multiple_of(1024);
     (tokens < context / 2).then_some(tokens)
@@ -108,7 +108,7 @@ fn fixes(
     let slots = cache.slots.max(1);
     // Ollama's variable counts a sequence, its runner's flag all of them.
     let each = if workload.software == Software::Ollama { slots } else { 1 };
-    let wanted = wanted(view, holder, cache.context);
+    let wanted = wanted(holder, cache.context);
     let value = |name: &str| match name {
         "wanted" => wanted.map(|tokens| tokens.to_string()),
         "half" => Some((cache.context / 2 / each / 256 * 256).max(256).to_string()),

@@ -88,8 +88,8 @@ enum Kind {
 
 /// A server whose cache is full while requests wait: its memory stands still, and it fails all the
 /// same.
-fn full_cache(view: &View, holder: &Holder) -> Option<Finding> {
-    let said = served::served(view, holder).filter(|said| served::is_full(said))?;
+fn full_cache(holder: &Holder) -> Option<Finding> {
+    let said = served::served(holder).filter(|said| served::is_full(said))?;
     let (used, waiting) = (said.kv_used?.0, said.waiting?);
     let headline = format!("{}'s cache is {used:.0}% full and {waiting} requests wait", holder.pid);
     let mut found = about(holder, (KEY, 1), Severity::Warning, headline);
@@ -102,7 +102,7 @@ fn full_cache(view: &View, holder: &Holder) -> Option<Finding> {
 }
 
 fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
-    if let Some(found) = full_cache(view, holder) {
+    if let Some(found) = full_cache(holder) {
         return Answer::Hit(found);
     }
     let pid = holder.pid;
@@ -138,7 +138,7 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     let latest = if latest > 4 * likely { "open".to_owned() } else { age(latest) };
     found.evidence.push(format!("full between {} and {latest} from now", age(earliest)));
     found.evidence.push(why.to_owned());
-    let said = served::served(view, holder);
+    let said = served::served(holder);
     found.evidence.extend(said.and_then(served::told));
     if let Some(when) = holds {
         found.fixes.extend(fix(holder, (number, title), &[when], None, &|_| None));

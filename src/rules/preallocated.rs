@@ -107,10 +107,10 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
         None => format!("share {:.2}, its default", f64::from(taker.share) / 100.0),
     });
     let share = share.unwrap_or(f64::from(taker.share) / 100.0);
-    let said = served::served(view, holder);
+    let said = served::served(holder);
     found.evidence.push(match said.and_then(served::told) {
         Some(told) => told,
-        None if served::silent(view, holder) == Some(Why::NotYet) => {
+        None if served::silent(holder) == Some(Why::NotYet) => {
             "its own interface has not answered yet".to_owned()
         }
         None => "how much of it is in use is not seen from outside".to_owned(),

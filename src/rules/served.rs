@@ -1,7 +1,7 @@
 //! What inference servers report of their own cache, for the rules that would else have to guess.
 
+use crate::analyze::Holder;
 use crate::analyze::workload::{Setting, Workload};
-use crate::analyze::{Holder, View};
 use crate::model::ModelFacts;
 use crate::model::kv::CacheSettings;
 use crate::sample::{Reading, ServerSample, ServerSoftware, Why};
@@ -12,13 +12,13 @@ const NEEDED_PERCENT: f64 = 45.0;
 const FULL_PERCENT: f64 = 90.0;
 
 /// What the server of a holder says of its cache; `None` where it is no server, or does not answer.
-pub(super) fn served<'a>(view: &'a View, holder: &Holder) -> Option<&'a ServerSample> {
-    view.served(holder)?.value()
+pub(super) fn served(holder: &Holder) -> Option<&ServerSample> {
+    holder.server.as_ref()?.value()
 }
 
 /// Why a server that is known said nothing: one that will be asked again, or does not tell.
-pub(super) fn silent(view: &View, holder: &Holder) -> Option<Why> {
-    view.served(holder)?.why()
+pub(super) fn silent(holder: &Holder) -> Option<Why> {
+    holder.server.as_ref()?.why()
 }
 
 /// `its cache has room for 112400 tokens, 12% in use now (reported by vLLM)`.
@@ -73,14 +73,13 @@ pub(super) fn pool(said: &ServerSample, workload: &Workload, facts: &ModelFacts)
 /// The settings of llama.cpp with the context and the slots that the server reports, where it was
 /// started without.
 pub(super) fn llama_settings(
-    view: &View,
     holder: &Holder,
     workload: &Workload,
 ) -> Option<(crate::model::plan::Settings, bool)> {
     if let Some(settings) = workload.llama_settings() {
         return Some((settings, false));
     }
-    let said = match view.served(holder)? {
+    let said = match holder.server.as_ref()? {
         Reading::Value(said) if said.software == ServerSoftware::LlamaCpp => said,
         _ => return None,
     };

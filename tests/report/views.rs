@@ -43,6 +43,7 @@ pub fn holder(gpu: &GpuSample, pid: u32, bytes: Reading<Bytes>, arguments: &[&st
         allocator: None,
         fragmentation: Fragmentation::None,
         workload: None,
+        server: None,
     }
 }
 

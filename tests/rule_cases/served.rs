@@ -8,7 +8,9 @@ use vramlens::units::Percent;
 
 use crate::Expect::{CannotTell, Clear, Hit, NotYet};
 use crate::build::*;
-use crate::verdict_support::{T0, gpu, gpu_tick, moment, stamp};
+use crate::verdict_support::{
+    T0, cuda, gpu, gpu_tick, host, init, moment, process, stamp, watched,
+};
 use crate::{Case, case};
 
 pub fn cases() -> Vec<Case> {
@@ -199,6 +201,23 @@ fn faults() -> Vec<Case> {
             CannotTell("nobody watched"),
         ),
     ]
+}
+
+#[test]
+fn a_worker_is_told_what_its_server_says() {
+    let said = says(ServerSoftware::Vllm, Some(TOKENS), Some(12.0));
+    let mut above = serves(process(400, "vllm"), said);
+    above = crate::verdict_support::args(above, &VLLM.split(' ').collect::<Vec<_>>());
+    let mut worker = cuda(process(PID, "VLLM::EngineCor"), &[0]);
+    worker = crate::verdict_support::args(worker, &["VLLM::EngineCore"]);
+    worker.parent = above.id.pid;
+    let view = watched(3, &[on(680)], &host(), &[init(), above, worker]).1;
+    let view = knows(view, FOLDER, model("8B"));
+    assert_eq!(view.holders.len(), 1);
+    let found = vramlens::rules::run(&view);
+    let share = found.iter().find(|finding| finding.rule == "preallocated").unwrap();
+    assert!(share.evidence.iter().any(|text| text.contains("12% in use now")), "{share:?}");
+    assert_eq!(share.fixes[0].saves.unwrap().provenance, vramlens::rules::Provenance::Reported);
 }
 
 #[test]

@@ -132,6 +132,7 @@ pub fn holder(gpu: u32, pid: u32, user: &str, arguments: &[&str], tenths: u64) -
         allocator: None,
         fragmentation: Fragmentation::None,
         workload: None,
+        server: None,
     }
 }
 

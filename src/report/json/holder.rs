@@ -214,7 +214,7 @@ pub(super) fn holder(view: &View, holder: &Holder, redact: RedactCommand) -> Hol
         survivors: holder.survivors.iter().map(|id| ProcessRef::from(*id)).collect(),
         allocator: allocator(holder.allocator.as_ref()),
         fragmentation: fragmentation(holder.fragmentation),
-        server: view.served(holder).map(server::server),
+        server: holder.server.as_ref().map(server::server),
     }
 }
 
