@@ -2,8 +2,10 @@
 //! name. Columns, sort keys, help, reports and metrics come from it.
 
 mod cells;
+mod classes;
 
 pub use cells::*;
+pub use classes::*;
 
 /// What a field is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -16,6 +16,9 @@ static MESSAGES: &[&str] = &[
     "ValueError: Free memory on device cuda:1 (10.5/79.19 GiB) on startup is less than desired GPU memory utilization (0.92, 72.85 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.",
 ];
 
+/// Where one of them may end as well: other versions print no more.
+static SHORT: &[&str] = &["allocating 32,000,000,000 bytes", "18.24GiB", "(19585050880B)"];
+
 /// What is read from a message: everything but where it stood and the conclusions.
 fn reading(answer: &Explanation) -> Vec<(&'static str, Option<u64>)> {
     let mut figures = vec![
@@ -135,6 +138,9 @@ proptest! {
     fn a_cut_message_gives_no_other_figure_or_says_that_it_is_cut(message in message(), keep in 30_usize..700) {
         let whole = plain(message);
         let part: String = message.chars().take(keep).collect();
+        if SHORT.iter().any(|end| part.trim_end().ends_with(end)) {
+            return Ok(());
+        }
         let got = oom::explain(part.as_bytes());
         let complete = reading(&got) == whole;
         prop_assert!(complete || got.incomplete || !got.is_gpu_oom || got.requested_bytes.is_none(), "{}\n{:?}", part, got);

@@ -206,7 +206,7 @@ fn hostile_names_stay_inside_their_labels() {
     view.holders[0].process.as_mut().unwrap().comm = "a\"} 1\nvramlens_up 0\u{1b}[2J\\".to_owned();
     let page = prometheus(&view);
     assert_eq!(samples(&page).filter(|sample| name(sample) == "vramlens_up").count(), 1);
-    assert!(page.contains("comm=\"a\\\"} 1\u{fffd}vramlens_up 0\u{fffd}[2J\\\\\""), "{page}");
+    assert!(page.contains("comm=\"a\\\"} 1␊vramlens_up 0␛[2J\\\\\""), "{page}");
 }
 
 /// Names in a text that begin as ours do; recorded ones hold a colon.

@@ -147,6 +147,27 @@ fn hostile_headers_are_refused_with_a_reason() {
     }
 }
 
+/// A cache of no bytes would be a guess.
+#[test]
+fn a_header_without_heads_is_refused() {
+    let header = |heads: Option<&[u64]>| {
+        let mut w = Writer { version: 3, ..Writer::default() };
+        w.text("general.architecture", "llama")
+            .int("llama.block_count", 3)
+            .int("llama.embedding_length", 256)
+            .int("llama.feed_forward_length", 512);
+        if let Some(heads) = heads {
+            w.int("llama.attention.head_count", 4).array("llama.attention.head_count_kv", heads);
+        }
+        shape_of_gguf(&Gguf::read(Cursor::new(w.bytes().0)).unwrap())
+    };
+    assert_eq!(header(Some(&[2, 2, 2])).unwrap().layers.len(), 3);
+    let said = header(None).unwrap_err().to_string();
+    assert!(said.contains("number of heads"), "{said}");
+    let said = header(Some(&[2, 2])).unwrap_err().to_string();
+    assert!(said.contains("llama.attention.head_count_kv of layers 2 to 2"), "{said}");
+}
+
 #[test]
 fn unknown_types_are_sized_by_their_offsets() {
     let mut w = small(3, false);

@@ -2,41 +2,10 @@
 
 use std::cmp::Ordering;
 
-use super::FieldId;
-use crate::analyze::{Class, Fragmentation, Growth, Holder, Verdict};
+use super::{FieldId, state_word};
+use crate::analyze::{Fragmentation, Growth, Holder};
 use crate::sample::{GpuSample, Reading};
 use crate::units::{Bytes, age};
-
-/// The word that a verdict is shown by; ten columns at the most.
-pub const fn state_word(verdict: &Verdict) -> &'static str {
-    if verdict.zombie { "zombie" } else { class_word(verdict.class) }
-}
-
-/// The word for a class; ten columns at the most.
-pub const fn class_word(class: Class) -> &'static str {
-    match class {
-        Class::Active => "active",
-        Class::Idle => "idle",
-        Class::Unknown => "unknown",
-        Class::Suspended => "stopped",
-        Class::Debugged => "debugged",
-        Class::Frozen => "frozen",
-        Class::Orphan => "orphan",
-        Class::Ghost => "ghost",
-        Class::Survivor => "survivor",
-        Class::Hidden => "hidden",
-        Class::Defunct => "defunct",
-        Class::Stuck => "stuck",
-        Class::Unkillable => "unkillable",
-        Class::OtherNamespace => "other ns",
-        Class::OtherUser => "other user",
-        Class::Exiting => "exiting",
-        Class::IdleServer => "server",
-        Class::BusyCpu => "busy cpu",
-        Class::Reused => "pid reused",
-        Class::Protected => "protected",
-    }
-}
 
 /// The label of a GPU: its number; of a MIG instance `0:3`.
 pub fn gpu_label(gpu: &GpuSample) -> String {

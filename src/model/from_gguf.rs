@@ -73,7 +73,7 @@ pub fn shape(gguf: &Gguf) -> Result<Shape, ModelError> {
         ..Shape::default()
     };
     let windows = windows(&keys, &mut shape, blocks);
-    let heads_kv = heads_kv(&keys, &heads, blocks);
+    let heads_kv = heads_kv(&keys, &heads, blocks)?;
     let recurrent = recurrent(&keys, &heads_kv, blocks);
     let dense_first = keys.int("leading_dense_block_count").unwrap_or(0);
     let moe_every = keys.int("interleave_moe_layer_step").unwrap_or(1).max(1);
@@ -147,10 +147,20 @@ fn mla(keys: &Keys<'_>) -> Option<Mla> {
     })
 }
 
-fn heads_kv(keys: &Keys<'_>, heads: &[u64], blocks: u64) -> Vec<u64> {
-    match keys.gguf.ints(&format!("{}.attention.head_count_kv", keys.arch)) {
-        Some(_) => keys.each("attention.head_count_kv", blocks, 0),
-        None => heads.to_vec(),
+fn heads_kv(keys: &Keys<'_>, heads: &[u64], blocks: u64) -> Result<Vec<u64>, ModelError> {
+    let key = "attention.head_count_kv";
+    match keys.flags(key) {
+        // The layers that the array leaves out would seem to keep nothing.
+        Some(some) if some.len() > 1 && (some.len() as u64) < blocks => {
+            Err(ModelError::MissingKey(format!(
+                "{}.{key} of layers {} to {}",
+                keys.arch,
+                some.len(),
+                blocks - 1
+            )))
+        }
+        Some(_) => Ok(keys.each(key, blocks, 0)),
+        None => Ok(heads.to_vec()),
     }
 }
 

@@ -164,6 +164,11 @@ impl Shape {
         if self.embd == 0 || self.layers.is_empty() {
             return Err(ModelError::MissingKey("embedding length and layer count".to_owned()));
         }
+        // A model that writes text keeps something of every token; nothing at all means unread.
+        let keeps = |l: &Layer| l.k > 0 || l.v > 0 || l.state > 0;
+        if self.causal && !self.layers.iter().any(keeps) {
+            return Err(ModelError::MissingKey("number of heads, or their width,".to_owned()));
+        }
         Ok(self)
     }
 }

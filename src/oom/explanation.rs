@@ -142,12 +142,6 @@ pub struct Explanation {
     pub stretches_only_counted: u64,
 }
 
-/// Whether a limit is named and was not read: the text ends inside its digits, which cut at a
-/// thousands separator look like a smaller number (CuPy).
-fn breaks_off(quote: &Quote, n: &Numbers) -> bool {
-    n.allowed.is_none() && quote.text.contains("limit set to: ")
-}
-
 impl Explanation {
     /// Explains a case.
     pub(super) fn new(case: &Case) -> Self {
@@ -164,8 +158,7 @@ impl Explanation {
             wording: facts::wording(case),
             is_gpu_oom: case.outcome == Outcome::Gpu,
             recognised: case.outcome != Outcome::Nothing,
-            incomplete: event.is_some_and(|event| event.cut || breaks_off(&quote(case, event), &n))
-                && !harmless,
+            incomplete: event.is_some_and(|event| event.cut) && !harmless,
             device: get(Slot::Device),
             requested_bytes: n.requested,
             total_bytes: n.total,

@@ -76,7 +76,7 @@ impl Pattern {
     /// else.
     pub(super) fn matches(&self, stream: &Stream, at: usize) -> Option<Match> {
         let mut found = Match::default();
-        match run(&self.tokens, stream, at, &mut found) {
+        match run(&self.tokens, None, stream, at, &mut found) {
             Flow::On(end) => found.end = end,
             Flow::Missed => return None,
             Flow::Cut => {
@@ -139,19 +139,30 @@ fn field(text: &str) -> Option<Token> {
     Some(Token::Field(Slot::named(name)?, kind))
 }
 
-fn run(tokens: &[Token], stream: &Stream, start: usize, found: &mut Match) -> Flow {
+/// Matches tokens; `after` is what follows the last of them.
+fn run(
+    tokens: &[Token],
+    after: Option<&Token>,
+    stream: &Stream,
+    start: usize,
+    found: &mut Match,
+) -> Flow {
     let mut at = start;
     let mut tokens = tokens;
     while let [token, rest @ ..] = tokens {
+        let next = rest.first().or(after);
         let flow = match token {
             // The text ends where the message goes on.
             Token::Literal(_) | Token::Field(..) if at > start && at >= stream.text.len() => {
                 Flow::Cut
             }
             Token::Literal(literal) => self::literal(literal, stream, at),
-            Token::Field(slot, kind) => figure(*slot, *kind, rest.first(), stream, at, found),
-            Token::Skip => skip(rest.first(), stream, at),
-            Token::Group { inner, repeat } => group(inner, *repeat, stream, at, found),
+            Token::Field(slot, kind) => figure(*slot, *kind, next, stream, at, found),
+            Token::Skip => skip(next, stream, at),
+            Token::Group { inner, repeat: false } => group(inner, 1, next, stream, at, found),
+            Token::Group { inner, repeat: true } => {
+                group(inner, REPEAT_MAX, None, stream, at, found)
+            }
         };
         match flow {
             Flow::On(next) => at = next,
@@ -173,11 +184,18 @@ fn literal(literal: &[u8], stream: &Stream, at: usize) -> Flow {
     }
 }
 
-fn group(inner: &[Token], repeat: bool, stream: &Stream, at: usize, found: &mut Match) -> Flow {
+fn group(
+    inner: &[Token],
+    most: usize,
+    after: Option<&Token>,
+    stream: &Stream,
+    at: usize,
+    found: &mut Match,
+) -> Flow {
     let mut at = at;
-    for _ in 0..if repeat { REPEAT_MAX } else { 1 } {
+    for _ in 0..most {
         let kept = found.fields.len();
-        match run(inner, stream, at, found) {
+        match run(inner, after, stream, at, found) {
             Flow::On(next) if next > at => at = next,
             Flow::Cut => return Flow::Cut,
             Flow::On(_) | Flow::Missed => {
@@ -240,12 +258,25 @@ fn figure(
         let cut = digits > 0 && rest.len() - digits < 4 && rest.len() < 32;
         return if cut { Flow::Cut } else { Flow::Missed };
     };
+    let (read, after) = rest.split_at_checked(length).unwrap_or((rest, b""));
+    let last = read.last().copied().unwrap_or_default();
+    if last.is_ascii_digit() && !follows(rest, length) && separator_ends(after) {
+        return Flow::Cut;
+    }
     let value = match value {
         Size::Bytes(n) => Some(n),
         Size::NoValue => None,
     };
     found.fields.push((slot, value));
+    // `18.24G` at the very end may be the beginning of `18.24GiB`, and of what follows it.
+    found.cut |=
+        after.is_empty() && matches!(last.to_ascii_uppercase(), b'K' | b'M' | b'G' | b'T' | b'I');
     Flow::On(at + length)
+}
+
+/// Cut at a thousands separator the beginning of a number looks like a smaller one.
+fn separator_ends(after: &[u8]) -> bool {
+    matches!(after, [b',' | b'.', digits @ ..] if digits.len() < 3 && digits.iter().all(u8::is_ascii_digit))
 }
 
 fn scaled((value, length): (Size, usize), unit: u64) -> (Size, usize) {
@@ -271,6 +302,26 @@ mod tests {
         let pattern = Pattern::new("allocate <req:int> bytes");
         let found = pattern.matches(&stream("allocate 47703\n54232 bytes."), 0);
         assert_eq!(found.map(|m| m.fields), Some(vec![(Slot::Requested, Some(4_770_354_232))]));
+    }
+
+    #[test]
+    fn a_number_that_ends_a_group_is_read_whole_where_it_was_wrapped() {
+        let pattern = Pattern::new("device (⟦<free:size>⟧⟦<free:gib>⟧/<total:size>)");
+        let found = pattern.matches(&stream("device (10\n.5/79.19 GiB)"), 0);
+        let fields = found.map(|m| m.fields).unwrap_or_default();
+        assert_eq!(fields.first(), Some(&(Slot::Free, Some(21 << 29))));
+    }
+
+    #[test]
+    fn a_text_that_ends_inside_a_figure_is_cut() {
+        let pattern = Pattern::new("request for <req:size>⟦, limit <allowed:int> bytes⟧");
+        let cut = |text: &str| pattern.matches(&stream(text), 0).map(|found| found.cut);
+        assert_eq!(cut("request for 18.24G"), Some(true));
+        assert_eq!(cut("request for 18.24GiB"), Some(false));
+        assert_eq!(cut("request for 18.24Gi"), Some(true));
+        assert_eq!(cut("request for 18.24GiB, limit 24,000,00"), Some(true));
+        assert_eq!(cut("request for 18.24GiB, limit 24,000,"), Some(true));
+        assert_eq!(cut("request for 18.24GiB, limit 24,000,000 bytes"), Some(false));
     }
 
     #[test]

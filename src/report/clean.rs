@@ -1,53 +1,25 @@
-//! Text from outside, made fit for a terminal and for a shell's `jq -r`.
+//! Text from outside, made fit for a terminal and for a shell's `jq -r`, in the types of reports.
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use crate::sample::text;
 
 /// The text with every character that a terminal would obey or hide replaced by a visible one.
 pub(super) fn clean(text: &str) -> String {
-    text.chars().map(|c| if is_harmless(c) { c } else { '\u{fffd}' }).collect()
+    text::clean(text).into_owned()
 }
 
 /// [`clean`], and `?` for what is not ASCII where that is asked for.
 pub(super) fn clean_for(text: &str, ascii: bool) -> String {
-    let clean = clean(text);
-    if !ascii || clean.is_ascii() {
-        return clean;
-    }
-    clean.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect()
-}
-
-/// Controls, and what changes the direction of text, hides, or joins characters across a cut.
-fn is_harmless(c: char) -> bool {
-    !c.is_control()
-        && !matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}')
-        && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-        && !matches!(c, '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+    if ascii { text::clean_ascii(text).into_owned() } else { clean(text) }
 }
 
 /// Columns of a clean text.
 pub(super) fn width(clean: &str) -> usize {
-    clean.width()
+    text::width(clean)
 }
 
-/// A clean text in no more than `columns`, with a mark where it is cut.
+/// A text in no more than `columns`, with a mark where it is cut.
 pub(super) fn fit(clean: &str, columns: usize, ascii: bool) -> String {
-    if width(clean) <= columns {
-        return clean.to_owned();
-    }
-    let mark = if ascii { "~" } else { "…" };
-    let room = columns.saturating_sub(1);
-    let (mut out, mut used) = (String::new(), 0);
-    for c in clean.chars() {
-        used += c.width().unwrap_or(0);
-        if used > room {
-            break;
-        }
-        out.push(c);
-    }
-    if columns > 0 {
-        out.push_str(mark);
-    }
-    out
+    text::fit(clean, columns, if ascii { "~" } else { "…" }, ascii).into_owned()
 }
 
 /// Words in lines of no more than `columns`; a longer word has a line of its own.
@@ -72,7 +44,7 @@ mod tests {
 
     #[test]
     fn nothing_that_a_terminal_obeys_gets_through() {
-        assert_eq!(clean("a\u{1b}[2Jb\n\u{9b}c\u{202e}d\t"), "a�[2Jb��c�d�");
+        assert_eq!(clean("a\u{1b}[2Jb\n\u{9b}c\u{202e}d\t"), "a␛[2Jb␊�c�d ");
         assert_eq!(clean_for("für", true), "f?r");
         assert_eq!(fit("日本語テキスト", 6, false), "日本…");
         assert_eq!(fit("python train.py", 8, true), "python ~");

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use crate::analyze::{Class, Fragmentation, Freshness, Growth, Holder, View};
+use crate::fields::state_word;
 use crate::report::clean::clean_for;
 use crate::report::ledger::{self, line};
 use crate::report::table::{self, Column};
@@ -170,7 +171,7 @@ pub(super) fn cells(view: &View, holder: &Holder, style: &Style) -> [String; 7] 
         gpu.map_or_else(|| holder.index.to_string(), ledger::gpu_number),
         holder.pid.to_string(),
         user.unwrap_or_else(|| "?".to_owned()),
-        state_word(holder).to_owned(),
+        state_word(&holder.verdict).to_owned(),
         bytes,
         holder.age_ms.get().map_or_else(|| "-".to_owned(), age),
         command(holder, style),
@@ -190,35 +191,6 @@ pub(super) fn command(holder: &Holder, style: &Style) -> String {
         };
     };
     clean_for(&json::command(process, style.redact), style.ascii)
-}
-
-/// The word for what a holder is, as it stands in the column STATE.
-pub const fn state_word(holder: &Holder) -> &'static str {
-    if holder.verdict.zombie {
-        return "zombie";
-    }
-    match holder.verdict.class {
-        Class::Active => "active",
-        Class::Idle => "idle",
-        Class::Unknown => "unknown",
-        Class::Suspended => "suspended",
-        Class::Debugged => "debugged",
-        Class::Frozen => "frozen",
-        Class::Orphan => "orphan",
-        Class::Ghost => "ghost",
-        Class::Survivor => "survivor",
-        Class::Hidden => "hidden",
-        Class::Defunct => "defunct",
-        Class::Stuck => "stuck",
-        Class::Unkillable => "unkillable",
-        Class::OtherNamespace => "other ns",
-        Class::OtherUser => "other user",
-        Class::Exiting => "exiting",
-        Class::IdleServer => "server",
-        Class::BusyCpu => "busy cpu",
-        Class::Reused => "reused",
-        Class::Protected => "protected",
-    }
 }
 
 fn change(growth: &Growth) -> String {

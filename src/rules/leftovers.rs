@@ -224,7 +224,7 @@ fn idle(holder: &Holder) -> Option<Finding> {
     let bytes = holder.bytes.get().filter(|bytes| idle && *bytes >= WORTH_ASKING)?;
     let since = holder.verdict.since_ms.map_or_else(String::new, |ms| format!(" for {}", age(ms)));
     let state = match holder.verdict.class {
-        Class::Suspended => "stopped",
+        Class::Suspended => "suspended",
         Class::IdleServer => "a server without work",
         _ => "idle",
     };

@@ -75,8 +75,8 @@ pub struct About {
     pub centibits: u64,
     /// A second line: layers, heads, context.
     pub shape: String,
-    /// Tokens that it was trained for, 0 where that is not known.
-    pub context_max: u64,
+    /// Tokens that it was trained for; `null` where that is not known.
+    pub context_max: Option<u64>,
     /// Remarks of the reader. May hold hostile text.
     pub notes: Vec<String>,
 }
@@ -302,7 +302,7 @@ pub(super) fn about(model: &Model, shape: String) -> About {
         bytes,
         centibits,
         shape,
-        context_max: model.shape.context_max,
+        context_max: Some(model.shape.context_max).filter(|tokens| *tokens > 0),
         notes: model.notes.clone(),
     }
 }

@@ -23,6 +23,7 @@ use crate::model::quant::{GGUF_QUANTS, Quant, named};
 use crate::model::shape::Shape;
 use crate::model::weights::Weights;
 use crate::model::{Kind, Model};
+use crate::sample::text::clean;
 use crate::units::Bytes;
 
 /// The context that is shown where none is asked for.
@@ -127,7 +128,7 @@ fn settings(model: &Model, options: &FitOptions) -> anyhow::Result<Settings> {
     if let Some(path) = &options.mmproj {
         let encoder = Model::open(path).with_context(|| "the encoder cannot be read")?;
         if encoder.kind != Kind::Projector {
-            bail!("{} is no encoder (mmproj) file", super::show::clean(path));
+            bail!("{} is no encoder (mmproj) file", clean(path));
         }
         let bytes = encoder.weights.file_bytes();
         let scratch = (bytes / 1000).saturating_mul(ENCODER_SCRATCH.0).max(ENCODER_SCRATCH.1);

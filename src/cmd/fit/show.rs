@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::sample::text::{self, clean};
+
 /// What the terminal takes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Show {
@@ -44,7 +46,7 @@ impl Show {
     pub fn text(self, text: &str) -> String {
         let clean = clean(text);
         if !self.ascii {
-            return clean;
+            return clean.into_owned();
         }
         let mut out = String::new();
         for c in clean.chars() {
@@ -64,33 +66,9 @@ impl Show {
     }
 }
 
-/// Hostile text without anything that a terminal would obey.
-pub(super) fn clean(text: &str) -> String {
-    let bad = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.chars().map(|c| if bad(c) { '\u{fffd}' } else { c }).collect()
-}
-
-/// At most so many columns of it.
+/// At most so many columns of a hostile text.
 pub(super) fn cut(text: &str, columns: usize) -> String {
-    use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-    let text = clean(text);
-    if text.width() <= columns {
-        return text;
-    }
-    let mut out = String::new();
-    let mut used = 0;
-    for c in text.chars() {
-        used += c.width().unwrap_or(0);
-        if used + 1 > columns {
-            break;
-        }
-        out.push(c);
-    }
-    out.push('…');
-    out
+    text::fit(text, columns, "…", false).into_owned()
 }
 
 /// `4.06 GiB`, `116 MiB`: three figures.

@@ -6,6 +6,7 @@ use super::answer::{Answer, Cell, Fits, Row, Section, Table, Verdict};
 use super::llama::title;
 use super::show::{Show, Tone, cut, gib, grouped, size, tokens};
 use crate::model::need::{Basis, Line};
+use crate::sample::text::clean;
 
 /// Columns.
 const WIDTH: usize = 80;
@@ -27,7 +28,7 @@ pub(super) fn write(answer: &Answer, show: Show, out: &mut dyn Write) -> Result<
     if !answer.lines.is_empty() {
         writeln!(out, "\n {}", show.paint(Tone::Head, "TYPE"))?;
         for line in &answer.lines {
-            writeln!(out, "   {}", super::show::clean(line))?;
+            writeln!(out, "   {}", clean(line))?;
         }
     }
     Ok(())

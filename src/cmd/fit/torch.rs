@@ -138,12 +138,11 @@ pub(super) fn answer(
         verdict.longest_context = Some(longest);
     }
     let heads = model.shape.layers.iter().map(|l| l.kv_heads).max().unwrap_or(0);
-    let shape = format!(
-        "{} layers · {heads} KV heads × {} · trained for {}",
-        model.shape.layers.len(),
-        model.shape.head_k,
-        grouped(model.shape.context_max)
-    );
+    let mut shape =
+        format!("{} layers · {heads} KV heads × {}", model.shape.layers.len(), model.shape.head_k);
+    if model.shape.context_max > 0 {
+        shape = format!("{shape} · trained for {}", grouped(model.shape.context_max));
+    }
     Ok(Answer {
         model: about(model, shape),
         engine: "transformers",

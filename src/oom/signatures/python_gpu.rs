@@ -9,7 +9,7 @@ pub(super) static TABLE: &[Signature] = &[
         Gpu,
         Unknown,
         ["Out of memory allocating", "allocated so far"],
-        "Out of memory allocating <req:int> bytes ⟦(allocated so far: <alloc:int> bytes⟧⟦, limit set to: <allowed:int> bytes⟧⟦).⟧",
+        "Out of memory allocating <req:int> bytes ⟦(allocated so far: <alloc:int> bytes⟦, limit set to: <allowed:int> bytes⟧).⟧",
         "CuPy's pool could not get memory from the device"
     ),
     row!(

@@ -140,7 +140,8 @@ pub struct AllocatorDeviceJson {
     pub active_bytes: Reading<u64>,
     /// Free pieces of split segments.
     pub inactive_split_bytes: Reading<u64>,
-    /// What was asked for, before rounding.
+    /// What was asked for, before rounding; it belongs to `active_bytes`, and so may lie above
+    /// `allocated_bytes` while a stream still uses what was freed.
     pub requested_bytes: Reading<u64>,
     /// Peak of `allocated_bytes`.
     pub peak_allocated_bytes: Reading<u64>,

@@ -2,11 +2,11 @@
 
 use std::cmp::Reverse;
 
-use super::gpu::{CLASSES, holders, labels};
+use super::gpu::{holders, labels};
 use super::write::{Labels, Writer, short, with};
 use super::{Exposition, Kind, Row, in_unit};
 use crate::analyze::{Fragmentation, Holder};
-use crate::fields::{FieldId, Unit, cell, number};
+use crate::fields::{FieldId, Unit, cell, class_key, number};
 use crate::sample::{AllocatorDevice, Reading};
 use crate::units::Bytes;
 
@@ -130,8 +130,7 @@ pub(super) fn field(of: &Exposition<'_>, id: FieldId, out: &mut Writer) {
 
 fn info(of: &Exposition<'_>, out: &mut Writer) {
     each(of, |holder, labels| {
-        let class =
-            CLASSES.iter().find(|row| row.0 == holder.verdict.class).map_or("", |row| row.1);
+        let class = class_key(holder.verdict.class);
         let text = |id| Some(cell(id, holder)).filter(|text| text != "-").unwrap_or_default();
         let zombie = if holder.verdict.zombie { "true" } else { "false" };
         let more = [

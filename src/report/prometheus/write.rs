@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn a_sample_is_one_line() {
         assert_eq!(line(r#"a"b\c"#), "x{a=\"a\\\"b\\\\c\"} 1.5\n");
-        assert_eq!(line("a\nb\u{1b}[2J"), "x{a=\"a\u{fffd}b\u{fffd}[2J\"} 1.5\n");
+        assert_eq!(line("a\nb\u{1b}[2J"), "x{a=\"a␊b␛[2J\"} 1.5\n");
         assert_eq!(line(&"x".repeat(9999)).len(), 128 + 12);
         let mut writer = Writer::new("x".to_owned());
         writer.sample(&[], 92_449_751_040.0);
