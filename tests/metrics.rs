@@ -48,6 +48,21 @@ fn name(sample: &str) -> &str {
     sample.split(['{', ' ']).next().unwrap()
 }
 
+fn server() -> ServerSample {
+    ServerSample {
+        at: Stamp { boot_ms: 1, wall_ms: 1 },
+        software: ServerSoftware::Vllm,
+        port: 8000,
+        kv_used: Some(Percent(12.0)),
+        kv_tokens: None,
+        running: None,
+        waiting: None,
+        slots: None,
+        models: Vec::new(),
+        devices: Vec::new(),
+    }
+}
+
 /// A view in which everything is known.
 fn full() -> View {
     let mut view = views::busy();
@@ -99,18 +114,7 @@ fn full() -> View {
             }],
             backend: AllocatorBackend::Native,
         }));
-        holder.server = Some(Reading::Value(ServerSample {
-            at: Stamp { boot_ms: 1, wall_ms: 1 },
-            software: ServerSoftware::Vllm,
-            port: 8000,
-            kv_used: Some(Percent(12.0)),
-            kv_tokens: None,
-            running: None,
-            waiting: None,
-            slots: None,
-            models: Vec::new(),
-            devices: Vec::new(),
-        }));
+        holder.server = Some(Reading::Value(server()));
         if let Some(process) = &mut holder.process {
             process.cpu = Reading::Value(Percent(97.3));
             process.rss = bytes(4);

@@ -116,27 +116,26 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
         None => "how much of it is in use is not seen from outside".to_owned(),
     });
     found.evidence.extend(said.and_then(served::load));
+    let card = Card { total: memory.total, share };
     match said.and_then(|said| Some((said, served::has_spare(said)?))) {
         Some((_, false)) => found.evidence.push("it needs the cache that it has".to_owned()),
-        Some((said, true)) => {
-            let card = Card { total: memory.total, share };
-            found.fixes = by_report(view, holder, workload, said, card);
-        }
-        None => {
-            let pool = half_pool(view, holder, workload).filter(|_| share > 0.1);
-            let value = |name: &str| {
-                let less = pool? as f64 / memory.total.0 as f64;
-                let new = ((share - less) * 100.0).floor() / 100.0;
-                (name == "share" && new >= 0.05).then(|| format!("{new:.2}"))
-            };
-            let saves = pool.and_then(|half| {
-                saving(holder, [half / 10 * 8, half, half], Provenance::Estimated)
-            });
-            let title = (KEY.1, "a smaller share");
-            found.fixes.extend(fix(holder, title, &[When::Preallocated], saves, &value));
-        }
+        Some((said, true)) => found.fixes = by_report(view, holder, workload, said, card),
+        None => found.fixes.extend(by_arithmetic(view, holder, workload, card)),
     }
     Answer::Hit(found)
+}
+
+/// Half of what the cache is thought to have.
+fn by_arithmetic(view: &View, holder: &Holder, workload: &Workload, card: Card) -> Option<Fix> {
+    let pool = half_pool(view, holder, workload).filter(|_| card.share > 0.1);
+    let value = |name: &str| {
+        let less = pool? as f64 / card.total.0 as f64;
+        let new = ((card.share - less) * 100.0).floor() / 100.0;
+        (name == "share" && new >= 0.05).then(|| format!("{new:.2}"))
+    };
+    let saves =
+        pool.and_then(|half| saving(holder, [half / 10 * 8, half, half], Provenance::Estimated));
+    fix(holder, (KEY.1, "a smaller share"), &[When::Preallocated], saves, &value)
 }
 
 /// The card, and which share of it was taken.

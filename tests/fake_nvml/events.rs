@@ -18,7 +18,7 @@ const XID: u64 = 8;
 struct Data {
     device: Handle,
     kind: u64,
-    data: u64,
+    number: u64,
     gpu_instance: u32,
     compute_instance: u32,
 }
@@ -109,7 +109,7 @@ impl State {
         Some(Data {
             device,
             kind: XID,
-            data: xid,
+            number: xid,
             gpu_instance: gi.unwrap_or(none),
             compute_instance: ci.unwrap_or(none),
         })

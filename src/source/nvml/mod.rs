@@ -143,11 +143,11 @@ impl NvmlSource {
     /// A session with the GPUs that the driver has now.
     fn session(&mut self, now: Stamp) -> Result<Session, SourceError> {
         if let Some(session) = &self.session {
-            match session.holds(&self.calls) {
-                Ok(true) => {}
-                Ok(false) | Err(_) if self.events.let_go(now) => self.close(),
-                // Until then this look is as good as the last.
-                Ok(false) | Err(_) => {}
+            let holds = session.holds(&self.calls) == Ok(true);
+            // While somebody else has the library open, closing it would change nothing: until it is
+            // let go this look is as good as the last.
+            if !holds && self.events.let_go(now) {
+                self.close();
             }
         }
         match self.session.take() {
