@@ -3,7 +3,7 @@
 use ratatui::style::Style;
 
 use super::theme::{Glyphs, Theme};
-use crate::analyze::xid::Blame;
+use crate::analyze::xid::{Blame, XidSeen};
 use crate::analyze::{Freshness, GpuView, Ledger, View};
 use crate::sample::{GpuSample, Reading, Throttle, Why};
 use crate::units::{Bytes, BytesPerSecond};
@@ -74,12 +74,11 @@ pub fn fullness(ledger: &Ledger) -> (f64, String) {
 /// A fault of the GPU stands there for so long, in milliseconds; one of a program is soon history.
 const FAULT_MS: [u64; 2] = [3_600_000, 60_000];
 
-/// `XID 31 12s ago`.
-fn fault(gpu: &GpuView) -> Option<String> {
+/// The newest fault, while it is to be told of.
+pub fn fault(gpu: &GpuView) -> Option<&XidSeen> {
     let newest = gpu.xids.newest(FAULT_MS[0])?;
     let lasts = FAULT_MS[usize::from(newest.xid.blame != Blame::Gpu)];
-    let told = newest.xid.blame != Blame::Nobody && newest.age_ms <= lasts;
-    told.then(|| format!("XID {} {} ago", newest.xid.code, super::words::span(newest.age_ms)))
+    (newest.xid.blame != Blame::Nobody && newest.age_ms <= lasts).then_some(newest)
 }
 
 /// The state of a GPU in a word.
@@ -92,8 +91,9 @@ pub fn health(gpu: &GpuView, theme: &Theme) -> (String, Style) {
         Freshness::Starting => return ("starting".to_owned(), theme.dim),
         _ => {}
     }
-    if let Some(word) = fault(gpu) {
-        return (word, theme.bad);
+    if let Some(seen) = fault(gpu) {
+        let ago = super::words::span(seen.age_ms);
+        return (format!("XID {} {ago} ago", seen.xid.code), theme.bad);
     }
     match gpu.sample.throttle.get().map(throttled) {
         Some(Some(word)) => (word.to_owned(), theme.warn),

@@ -342,11 +342,30 @@ def check_fault(binary, _model):
     yield "XID of an illegal access", "13 or 31", told or "none", verdict({13, 31} & set(codes))
 
 
+def check_cost(binary, _model):
+    """The watch for faults has the library open, too, and waits in it: no look may wait for it."""
+    out = subprocess.run([binary, "record", "-", "--for", "8s"], capture_output=True, text=True, timeout=30)
+    took = []
+    for line in out.stdout.splitlines():
+        tick = json.loads(line)
+        tick = tick.get("gpus") or tick.get("Gpus")
+        if isinstance(tick, dict) and "took_ms" in tick:
+            took.append(tick["took_ms"])
+    # The first looks open the library.
+    took = sorted(took[2:])
+    if not took:
+        yield "a look while faults are watched", "below 150 ms", "no looks", "WRONG"
+        return
+    text = f"{took[len(took) // 2]} ms, {took[-1]} ms at most"
+    yield "a look while faults are watched", "below 150 ms", text, verdict(took[-1] < 150)
+
+
 CHECKS = {
-    "context": (check_context, 90),
-    "weights": (check_weights, 90),
-    "leak": (check_leak, 150),
-    "fault": (check_fault, 80),
+    "cost": check_cost,
+    "context": check_context,
+    "weights": check_weights,
+    "leak": check_leak,
+    "fault": check_fault,
 }
 
 
@@ -354,7 +373,7 @@ def rows(binary, only):
     """Rows of every scenario that is asked for; one that fails is a row, too."""
     with tempfile.TemporaryDirectory(prefix="rules-model-") as model:
         make_model(model)
-        for name, (check, _) in CHECKS.items():
+        for name, check in CHECKS.items():
             if only and name not in only:
                 continue
             began = time.monotonic()
