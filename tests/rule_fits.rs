@@ -270,6 +270,9 @@ fn an_error_is_explained_with_what_would_have_made_room() {
     let json: serde_json::Value = serde_json::from_str(&said(true)).unwrap();
     assert_eq!(json["requested_bytes"], 8_u64 << 30);
     assert_eq!(json["fit"]["missing"], 0, "{json:#}");
+    let words = json["would_it_fit"].as_str().unwrap();
+    assert!(words.contains("do not fit on GPU 0 now: 2.0 GiB are free. +"), "{words}");
+    assert!(!words.contains('\u{240a}'), "{words}");
     assert!(!json["fit"]["steps"].as_array().unwrap().is_empty());
     // On a machine without a GPU nothing is added.
     let mut out = Vec::new();

@@ -90,6 +90,9 @@ pub enum Command {
     /// Print the nine fixes for CUDA out of memory.
     Fixes(FixesArgs),
     /// Run a command under watch; after an out-of-memory error say what happened and what to do.
+    ///
+    /// What is said goes to standard error, behind the command's own output. With --json it is one
+    /// object in one line, the last.
     Run(RunArgs),
     /// Keep a session in a file, or write it to standard output with `-`.
     Record(RecordArgs),

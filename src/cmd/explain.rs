@@ -68,7 +68,7 @@ pub fn write_for(
         let mut all = serde_json::to_value(answer)?;
         if let Some(all) = all.as_object_mut() {
             let fit = rules::closest(view, wanted, &rules::run_for(view, Some(wanted)));
-            all.insert("would_it_fit".to_owned(), clean(&text).into());
+            all.insert("would_it_fit".to_owned(), look::one_line(&text).into());
             all.insert("fit".to_owned(), serde_json::to_value(fit.map(look::cleaned))?);
         }
         serde_json::to_writer_pretty(&mut *out, &all)?;

@@ -94,7 +94,7 @@ pub fn triage(options: &Options, form: Form, need: Option<Bytes>) -> anyhow::Res
     let out = if form.json {
         let mut report = serde_json::to_value(triage::Triage::new(&view, &findings, redact))?;
         if let (Some(answer), Some(report)) = (&would_fit, report.as_object_mut()) {
-            report.insert("would_it_fit".to_owned(), clean(answer).into());
+            report.insert("would_it_fit".to_owned(), one_line(answer).into());
             report.insert("fit".to_owned(), serde_json::to_value(fit.map(cleaned))?);
         }
         format!("{report:#}\n")
@@ -113,6 +113,12 @@ pub fn cleaned(mut fit: Fit) -> Fit {
         step.line = step.line.as_deref().map(|line| clean(line).into_owned());
     }
     fit
+}
+
+/// Text of several lines as one, for JSON, where no text holds a control character.
+pub fn one_line(text: &str) -> String {
+    let words = text.lines().flat_map(str::split_whitespace).map(clean);
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Text of several lines, each made fit for a terminal.
