@@ -32,6 +32,7 @@ Examples:
   vramlens                               the live view
   vramlens triage                        who holds the memory and what to do, as a report
   ssh gpubox vramlens triage             the same of another machine
+  vramlens --host ana@box1 --host box2   the live view of two machines
   vramlens kill --zombies --dry-run      what one key would end
   python train.py 2>&1 | vramlens explain
   vramlens fit model.gguf --context 32768
@@ -62,6 +63,13 @@ pub struct Common {
     /// Draw with ASCII characters only.
     #[arg(long, global = true)]
     pub ascii: bool,
+    /// Ask the driver in a process of its own: one that hangs or crashes is replaced.
+    #[arg(long, global = true)]
+    pub isolate: bool,
+    /// Show this machine, by ssh; several where it is given several times. `local` is this one,
+    /// `all` the list in the configuration. For the live view, --once, --json, triage and kill.
+    #[arg(long, global = true, value_name = "USER@HOST")]
+    pub host: Vec<String>,
 }
 
 /// When to use colour.
@@ -104,6 +112,9 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Show every setting, its value and where that comes from.
     Config(ConfigArgs),
+    /// The process that asks the driver for `--isolate`.
+    #[command(hide = true)]
+    Driver(DriverArgs),
 }
 
 /// `vramlens triage`.
@@ -250,6 +261,10 @@ pub struct RecordArgs {
     /// Leave out command lines, users and the host's name.
     #[arg(long)]
     pub redact: bool,
+    /// Answer the requests that come as lines on standard input, and end with it: the far end of
+    /// `vramlens --host`. Only with `-`.
+    #[arg(long)]
+    pub answer: bool,
 }
 
 /// `vramlens replay`.
@@ -296,6 +311,26 @@ pub struct DoctorArgs {
     /// Ask the driver although that wakes a GPU that sleeps.
     #[arg(long)]
     pub wake: bool,
+}
+
+/// `vramlens driver`, which only this program itself starts.
+#[derive(Debug, Args)]
+pub struct DriverArgs {
+    /// Who started it.
+    #[arg(long, value_name = "PID")]
+    pub parent: i32,
+    /// The driver's library.
+    #[arg(long, value_name = "FILE")]
+    pub library: String,
+    /// Let go of a GPU that nobody uses.
+    #[arg(long)]
+    pub let_sleep: bool,
+    /// Ask GPUs that sleep too.
+    #[arg(long)]
+    pub wake: bool,
+    /// Watch for faults that the driver reports.
+    #[arg(long)]
+    pub events: bool,
 }
 
 /// `vramlens config`.

@@ -1,19 +1,23 @@
 //! From the command line to the commands.
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::cli::args::{Cli, ColorWhen, Command, RecordArgs, RunArgs, ServeArgs};
+use crate::cli::args::{
+    Cli, ColorWhen, Command, DriverArgs, KillArgs, RecordArgs, RunArgs, ServeArgs,
+};
 use crate::cli::config::{Resolved, resolve};
 use crate::cli::settings::{SETTINGS, Settings, duration_ms, example};
-use crate::cli::tools;
+use crate::cli::{hosts, tools};
 use crate::cmd::look::{self, Form};
 use crate::cmd::{Exit, doctor, kill, past, record, run as command, serve, top};
-use crate::runtime::clock;
 use crate::runtime::live::From;
-use crate::runtime::options::Options;
+use crate::runtime::options::{Options, nvml};
+use crate::runtime::{clock, isolate};
+use crate::source::Progress;
 use crate::ui::{self, App, theme::Look};
 use crate::units::Bytes;
 
@@ -28,12 +32,18 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
     if let Some(Command::Run(RunArgs { monitor: Some(control), command, .. })) = &cli.command {
         return command::monitor(*control, command);
     }
+    if let Some(Command::Driver(args)) = &cli.command {
+        return answer(args);
+    }
     let resolved = resolve(&cli.common, env)?;
     let settings = &resolved.settings;
     let mut options = options(settings);
     options.need = needed(cli)?;
     let form = Form { json: cli.common.json, ascii: is_ascii(settings, env) };
     let colours = is_coloured(settings, env) && std::io::stdout().is_terminal();
+    if let Some(setup) = hosts::setup(cli, settings)? {
+        return hosts::run(cli, settings, options, form, setup, env);
+    }
     match &cli.command {
         None => view(cli, settings, options, form, env),
         Some(Command::Triage(_)) => look::triage(&options, form, options.need),
@@ -53,21 +63,14 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
             Ok(Exit::Fine)
         }
         Some(Command::Config(_)) => show(&resolved),
-        Some(Command::Kill(args)) => {
-            let kill = kill::Kill {
-                pids: args.pids.clone(),
-                dry_run: args.dry_run,
-                yes: args.yes || !settings.kill_confirm,
-                now: args.now,
-                protected: args.protected,
-            };
-            kill::run(&kill, &options, form)
-        }
+        Some(Command::Kill(args)) => kill::run(&kill_of(args, settings), &options, form),
         Some(Command::Explain(args)) => tools::explain(args, &options, form),
         Some(Command::Fit(args)) => tools::fit(args, &options, form, colours),
         Some(Command::Serve(args)) => serve::run(&serving(args, env), &options),
         Some(Command::Doctor(args)) => doctor::run(&options, form, args.wake),
         Some(Command::Fixes(args)) => tools::fixes(args),
+        // Taken above: it needs no configuration.
+        Some(Command::Driver(_)) => Ok(Exit::Usage),
     }
 }
 
@@ -78,6 +81,19 @@ fn needed(cli: &Cli) -> anyhow::Result<Option<Bytes>> {
         _ => None,
     };
     Ok(of_command.or(cli.need.as_deref()).map(str::parse).transpose()?)
+}
+
+/// The process that asks the driver for another one.
+fn answer(args: &DriverArgs) -> anyhow::Result<Exit> {
+    let progress = Arc::new(Progress::default());
+    let settings = Settings {
+        nvml_library: args.library.clone(),
+        let_sleep: args.let_sleep,
+        ..Settings::default()
+    };
+    let options = Options { wake: args.wake, ..options(&settings) };
+    isolate::child::run(args.parent, &progress, nvml(&options, &progress, args.events))?;
+    Ok(Exit::Fine)
 }
 
 fn options(settings: &Settings) -> Options {
@@ -97,6 +113,9 @@ fn options(settings: &Settings) -> Options {
         allocator: settings.allocator,
         servers: settings.servers,
         mouse: settings.mouse,
+        let_sleep: settings.let_sleep,
+        wake: false,
+        isolate: settings.isolate,
         alerts: settings.alerts,
         alert_actions: settings.alert_actions.clone(),
     }
@@ -137,7 +156,7 @@ fn view(
     show_view(settings, options, form, env, from)
 }
 
-fn show_view(
+pub(super) fn show_view(
     settings: &Settings,
     options: Options,
     form: Form,
@@ -165,7 +184,21 @@ fn recording(args: &RecordArgs) -> anyhow::Result<record::Record> {
         )),
     };
     let max_size = args.max_size.as_deref().map(str::parse).transpose()?;
-    Ok(record::Record { file: args.file.clone(), duration, max_size, redact: args.redact })
+    let answer = args.answer;
+    if answer && args.file != std::path::Path::new("-") {
+        anyhow::bail!("--answer is for a stream: write `vramlens record - --answer`");
+    }
+    Ok(record::Record { file: args.file.clone(), duration, max_size, redact: args.redact, answer })
+}
+
+pub(super) fn kill_of(args: &KillArgs, settings: &Settings) -> kill::Kill {
+    kill::Kill {
+        pids: args.pids.clone(),
+        dry_run: args.dry_run,
+        yes: args.yes || !settings.kill_confirm,
+        now: args.now,
+        protected: args.protected,
+    }
 }
 
 fn serving(args: &ServeArgs, env: Environment<'_>) -> serve::Serve {

@@ -3,5 +3,6 @@
 pub mod args;
 pub mod config;
 pub mod dispatch;
+pub mod hosts;
 pub mod settings;
 mod tools;

@@ -32,12 +32,22 @@ pub struct Settings {
     pub kill_confirm: bool,
     /// The driver's library; empty for the usual one.
     pub nvml_library: String,
+    /// Whether the driver is asked in a process of its own.
+    pub isolate: bool,
+    /// Whether a GPU that nobody uses is let go.
+    pub let_sleep: bool,
     /// Only these GPUs; empty for all.
     pub gpus: String,
     /// What to tell of.
     pub alerts: AlertRules,
     /// How.
     pub alert_actions: Actions,
+    /// What is run on other machines.
+    pub remote_command: Vec<String>,
+    /// The program that connects to them, and its first arguments.
+    pub remote_ssh: Vec<String>,
+    /// What `--host all` means.
+    pub remote_hosts: Vec<String>,
 }
 
 /// One row of the table.
@@ -176,6 +186,20 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        key: "driver.isolate",
+        env: "VRAMLENS_ISOLATE",
+        default: "false",
+        doc: "Ask the driver in a process of its own, which is left behind when it hangs in the kernel and replaced when it crashes.",
+        apply: |s, v| v.parse().map(|on| s.isolate = on).or(Err(BOOL)),
+    },
+    Setting {
+        key: "power.let_sleep",
+        env: "VRAMLENS_LET_SLEEP",
+        default: "true",
+        doc: "Let go of a GPU that may sleep (power/control is auto) after a minute without use. One that sleeps is never woken by watching.",
+        apply: |s, v| v.parse().map(|on| s.let_sleep = on).or(Err(BOOL)),
+    },
+    Setting {
         key: "alert.vram_above",
         env: "VRAMLENS_ALERT_VRAM_ABOVE",
         default: "\"off\"",
@@ -253,6 +277,27 @@ pub const SETTINGS: &[Setting] = &[
             Ok(())
         },
     },
+    Setting {
+        key: "remote.hosts",
+        env: "VRAMLENS_REMOTE_HOSTS",
+        default: "[]",
+        doc: "What `--host all` means: names as ssh takes them, and local for this machine.",
+        apply: |s, v| words(v).map(|words| s.remote_hosts = words).ok_or(WORDS),
+    },
+    Setting {
+        key: "remote.command",
+        env: "VRAMLENS_REMOTE_COMMAND",
+        default: "[\"vramlens\"]",
+        doc: "What is run on the other machines, as [\"~/bin/vramlens\"] or [\"sudo\", \"-n\", \"vramlens\"].",
+        apply: |s, v| program(v).map(|words| s.remote_command = words).ok_or(WORDS),
+    },
+    Setting {
+        key: "remote.ssh",
+        env: "VRAMLENS_REMOTE_SSH",
+        default: "[\"ssh\"]",
+        doc: "The program that connects to them and its first arguments, as [\"ssh\", \"-F\", \"FILE\"]; it takes OpenSSH's options.",
+        apply: |s, v| program(v).map(|words| s.remote_ssh = words).ok_or(WORDS),
+    },
 ];
 
 /// `95%`, `20GiB`.
@@ -275,6 +320,11 @@ fn words(text: &str) -> Option<Vec<String>> {
     let table: toml::Table = toml::from_str(&format!("list = {text}")).ok()?;
     let list = table.get("list")?.as_array()?;
     list.iter().map(|word| word.as_str().map(ToOwned::to_owned)).collect()
+}
+
+/// The same with one word at least.
+fn program(text: &str) -> Option<Vec<String>> {
+    words(text).filter(|words| !words.is_empty())
 }
 
 /// Milliseconds of `500ms`, `1s`, `10m`, `2h`; within 100 ms and an hour.

@@ -1,6 +1,8 @@
 //! What the loop owns: the history, the view made of it, the state of the screen, and where ticks
 //! come from.
 
+mod hosts;
+
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,10 +14,12 @@ use crate::history::History;
 use crate::ids::Stamp;
 use crate::record;
 use crate::rules::{self, Finding};
+use crate::runtime::cost::{Counts, Meter};
 use crate::runtime::inspector::Inspector;
 use crate::runtime::kill::Killing;
 use crate::runtime::models::Models;
 use crate::runtime::options::{Options, absent, blank, driver, probe};
+use crate::runtime::remote::{Setup, fleet::Fleet};
 use crate::runtime::sampler::{Sampled, Sampler};
 use crate::runtime::{clock, gather, player};
 use crate::sample::Tick;
@@ -32,13 +36,15 @@ pub enum From {
     Demo,
     /// A recording, this many times as fast.
     File(PathBuf, f64),
+    /// Several machines.
+    Hosts(Arc<Setup>),
 }
 
 impl From {
     /// What the banner says of a recording. Hostile text.
     pub fn title(&self) -> Option<String> {
         match self {
-            Self::Driver => None,
+            Self::Driver | Self::Hosts(_) => None,
             Self::Demo => Some("an NVIDIA H200, built in".to_owned()),
             Self::File(path, _) => Some(path.display().to_string()),
         }
@@ -58,6 +64,7 @@ pub enum Answer {
 enum Feed {
     Driver { sampler: Sampler, inspector: Inspector },
     Recording,
+    Hosts,
 }
 
 /// The state of a session.
@@ -80,6 +87,8 @@ pub struct Live {
     pub models: Models,
     /// An order that is carried out.
     pub killing: Option<Killing>,
+    /// The machines, where there are several.
+    pub fleet: Option<Fleet>,
     /// For answers.
     pub answer_to: Sender<Answer>,
     options: Options,
@@ -88,6 +97,9 @@ pub struct Live {
     now: Stamp,
     seen_gpus: bool,
     stale: bool,
+    /// What is shown of a source that hangs, until it answers again.
+    complaint: Option<String>,
+    meter: Meter,
 }
 
 impl Live {
@@ -98,6 +110,10 @@ impl Live {
     pub fn open(app: App, options: Options, from: From) -> io::Result<Self> {
         let (answer_to, answers) = mpsc::channel(16);
         let (feed, samples, facts) = open(&options, &from)?;
+        let fleet = match &from {
+            From::Hosts(setup) => Some(Fleet::open(setup, &options)?),
+            _ => None,
+        };
         let history = History::new();
         let moment = blank(clock::now(), options.interval_ms);
         let view = View::build(&history, &moment);
@@ -112,6 +128,7 @@ impl Live {
             answers,
             models: Models::spawn()?,
             killing: None,
+            fleet,
             answer_to,
             options,
             from,
@@ -119,6 +136,8 @@ impl Live {
             now,
             seen_gpus: false,
             stale: false,
+            complaint: None,
+            meter: Meter::default(),
         })
     }
 
@@ -128,7 +147,7 @@ impl Live {
     /// Where no thread is to be had.
     pub fn reopen(&mut self, from: From) -> io::Result<()> {
         (self.feed, self.samples, self.facts) = open(&self.options, &from)?;
-        self.from = from;
+        (self.from, self.fleet) = (from, None);
         self.history = History::new();
         self.seen_gpus = false;
         self.stale = true;
@@ -152,6 +171,11 @@ impl Live {
         if let (Tick::Gpus(gpus), Feed::Driver { inspector, .. }) = (tick, &self.feed) {
             inspector.ask(gather::listed_pids(tick));
             self.seen_gpus |= !gpus.gpus.is_empty();
+            let shown = self.app.message.as_ref().map(|message| &message.text);
+            if self.complaint.is_some() && shown == self.complaint.as_ref() {
+                self.app.message = None;
+            }
+            self.complaint = None;
         }
         self.seen_gpus |= self.is_replay();
         self.history.push(tick);
@@ -164,7 +188,12 @@ impl Live {
     /// The source failed: with nothing seen so far the reason fills the screen, otherwise it is a
     /// line.
     pub fn failed(&mut self, error: &SourceError) {
-        if self.seen_gpus {
+        // Nothing is said of GPUs where only the process that asks has failed.
+        let elsewhere = matches!(error, SourceError::Hangs(_) | SourceError::Died(_));
+        if self.seen_gpus || elsewhere {
+            // That one has ended stays true when another answers.
+            let hangs = matches!(error, SourceError::Hangs(_));
+            self.complaint = hangs.then(|| error.to_string());
             self.app.message = Some(ui::Message { text: error.to_string(), error: true });
             self.stale = true;
             return;
@@ -188,24 +217,25 @@ impl Live {
                 self.app.say("the recording ends here: ← goes back in it");
                 Ok(())
             }
-            From::Driver => Ok(()),
+            From::Driver | From::Hosts(_) => Ok(()),
         }
     }
 
     /// Makes the view of now, where something has changed since the last one.
     pub fn rebuild(&mut self) {
         if !self.stale {
-            return;
+            return self.show_hosts();
         }
         self.stale = false;
         self.view = View::build(&self.history, &self.moment());
         crate::analyze::select::keep(&mut self.view, &self.options.gpus);
-        if !self.is_replay() {
+        if matches!(self.feed, Feed::Driver { .. }) {
             self.models.complete(&mut self.view);
         }
         let wanted = self.app.wanted_size;
         self.findings = rules::run_for(&self.view, wanted);
         self.app.fit = wanted.and_then(|w| rules::closest(&self.view, w, &self.findings));
+        self.sum_up_hosts();
     }
 
     /// What a pasted error means. The request that failed is from then on what is wanted.
@@ -225,6 +255,9 @@ impl Live {
     }
 
     fn moment(&self) -> Moment {
+        if let Some(moment) = self.host_moment() {
+            return moment;
+        }
         let live = blank(clock::now(), self.options.interval_ms);
         let at_boot_ms = match self.app.position {
             Position::Live => None,
@@ -232,7 +265,7 @@ impl Live {
         };
         let (in_flight, dropped_ticks) = match &self.feed {
             Feed::Driver { sampler, .. } => (sampler.progress.current(), sampler.dropped()),
-            Feed::Recording => (None, 0),
+            Feed::Recording | Feed::Hosts => (None, 0),
         };
         Moment {
             now: if self.is_replay() { self.now } else { live.now },
@@ -247,7 +280,10 @@ impl Live {
     }
 
     /// What slow figures are shown now.
-    pub fn want(&self, wants: ui::Wants) {
+    pub fn want(&mut self, wants: ui::Wants) {
+        if let Some(fleet) = &mut self.fleet {
+            fleet.want(wants.pcie, &self.options);
+        }
         if let Feed::Driver { sampler, .. } = &self.feed {
             sampler.want(crate::source::Wants {
                 pcie: wants.pcie,
@@ -263,6 +299,32 @@ impl Live {
         if let Feed::Driver { sampler, .. } = &self.feed {
             sampler.set_interval(interval_ms);
         }
+        if let Some(fleet) = &mut self.fleet {
+            fleet.look_all(&self.options);
+        }
+    }
+
+    /// Looks at once, at GPUs that sleep too.
+    pub fn wake(&self) {
+        if let Feed::Driver { sampler, .. } = &self.feed {
+            sampler.progress.wake();
+            sampler.nudge();
+        }
+    }
+
+    /// Measures what this program costs, while that is shown.
+    pub fn measure(&mut self, written_bytes: u64) {
+        if !self.app.shows_cost {
+            self.app.cost = None;
+            return;
+        }
+        let apart = match &self.feed {
+            Feed::Driver { sampler, .. } => sampler.progress.apart(),
+            Feed::Recording | Feed::Hosts => None,
+        };
+        let looks = self.history.gpu_tick().map_or(0, |tick| tick.seq + 1);
+        let counts = Counts { written_bytes, looks, apart };
+        self.app.cost = Some(self.meter.read(&self.view, counts));
     }
 
     /// Looks at once.
@@ -292,6 +354,7 @@ fn open(options: &Options, from: &From) -> io::Result<Opened> {
             let (inspector, facts) = Inspector::spawn(probe(options))?;
             Ok((Feed::Driver { sampler, inspector }, samples, facts))
         }
+        From::Hosts(_) => Ok((Feed::Hosts, never(), never())),
         From::Demo => {
             let open = || record::Reader::new(DEMO).map_err(unreadable);
             Ok((Feed::Recording, player::spawn(Pace::speed(1.0), open)?, never()))
@@ -321,7 +384,7 @@ fn unreadable(error: record::ReadError) -> SourceError {
 }
 
 /// A channel on which nothing comes; it stays open, so that the loop need not know.
-fn never() -> Receiver<Tick> {
+fn never<T>() -> Receiver<T> {
     let (to, from) = mpsc::channel(1);
     std::mem::forget(to);
     from

@@ -19,6 +19,9 @@ pub enum Action {
     PreviousGpu,
     Gpu,
     AllGpus,
+    NextHost,
+    PreviousHost,
+    RetryHost,
     Sort,
     Reverse,
     Tree,
@@ -39,6 +42,8 @@ pub enum Action {
     Restore,
     Explain,
     Snapshot,
+    Look,
+    Cost,
     Demo,
     Open,
     Help,
@@ -124,6 +129,9 @@ actions! {
     Show Reverse "reverse" ["S"], "reverse", "turn the order round";
     Show Tree "tree" ["t"], "tree", "processes under their launchers";
     Show Filter "filter" ["/"], "filter", "filter: user:ana state:zombie vram>2G python";
+    Show NextHost "next-host" ["h"], "next host", "with --host: the next machine";
+    Show PreviousHost "previous-host" ["H"], "previous host", "with --host: the machine before";
+    Show RetryHost "retry-host" ["R"], "retry now", "with --host: try to reach this machine now";
     Time Back "back" ["left"], "back in time", "back in time";
     Time Forward "forward" ["right"], "forward", "forward in time";
     Time Oldest "oldest" ["home"], "oldest", "the oldest moment that is kept";
@@ -141,6 +149,8 @@ actions! {
     Act Restore "restore" ["U"], "all fixes", "bring every fix back that was sent away";
     Program Explain "explain" ["e"], "explain", "explain an error message: paste it";
     Program Snapshot "snapshot" ["w"], "save", "write this moment to a file";
+    Program Look "look" ["u"], "look", "look at GPUs that sleep or are let sleep: wakes them";
+    Program Cost "cost" ["c"], "own cost", "what this program costs, in the last line";
     Program Demo "demo" ["d"], "demo", "without a GPU: a recording of a real one";
     Program Open "open" ["r"], "open a recording", "without a GPU: open a recording";
     Program Help "help" ["?", "f1"], "help", "this page";

@@ -11,7 +11,7 @@ use super::kill::Dialog;
 use super::rows::{Choice, Row, RowKey, Sort, Subject, build};
 use super::theme::Look;
 use crate::analyze::{Holder, View};
-use crate::fields::FieldId;
+use crate::fields::{FieldId, OwnCost};
 use crate::history::{ChartPoint, History};
 use crate::ids::{GpuUuid, Pid, Stamp};
 use crate::rules::{Finding, Fit, Wanted};
@@ -171,6 +171,8 @@ pub enum Hit {
     Tab(Tab),
     /// Selects a fix.
     Finding(usize),
+    /// Shows a machine.
+    Host(usize),
 }
 
 /// What the last frame showed where: `draw` gives it, the next click needs it.
@@ -232,6 +234,8 @@ pub struct App {
     pub position: Position,
     /// The name of the recording that is shown. Hostile text.
     pub recording: Option<String>,
+    /// The machines, where there are several.
+    pub hosts: super::hosts::Hosts,
     /// The selected fix.
     pub finding: usize,
     /// What is wanted: by the command line, or the request of an error that was pasted.
@@ -246,6 +250,10 @@ pub struct App {
     pub drawn: Drawn,
     /// What was last asked for.
     pub wanted: Wants,
+    /// Whether the last line shows what this program costs.
+    pub shows_cost: bool,
+    /// What it costs; while it is shown.
+    pub cost: Option<OwnCost>,
 }
 
 impl App {

@@ -46,12 +46,15 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
             app.prompt = Some(Prompt { kind: PromptKind::Recording, text: String::new() });
         }
         Action::Snapshot => return vec![Effect::SaveSnapshot],
+        Action::Look => return vec![Effect::Look],
+        Action::Cost => app.shows_cost = !app.shows_cost,
         Action::Help => open(app, Page::Help),
         Action::Fixes => open(app, Page::Fixes),
         Action::Detail => detail(app, context),
         Action::NextGpu | Action::PreviousGpu => next(app, action == Action::NextGpu, context),
         Action::Gpu => numbered(app, key, context),
         Action::AllGpus => app.scope = None,
+        Action::NextHost | Action::PreviousHost | Action::RetryHost => return hosts(app, action),
         Action::Sort => next_sort(app),
         Action::Reverse => app.sort.reversed = !app.sort.reversed,
         Action::Tree => app.tree = !app.tree,
@@ -82,6 +85,18 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
         | Action::Bottom => {}
     }
     vec![Effect::Redraw]
+}
+
+fn hosts(app: &mut App, action: Action) -> Vec<Effect> {
+    if app.hosts.lines.is_empty() {
+        app.say("this shows one machine: start vramlens with --host user@box for others");
+        return vec![Effect::Redraw];
+    }
+    let effect = match action {
+        Action::RetryHost => Effect::RetryHost,
+        _ => Effect::SelectHost(app.hosts.step(action == Action::NextHost)),
+    };
+    vec![effect, Effect::Redraw]
 }
 
 fn open(app: &mut App, page: Page) {
@@ -200,7 +215,9 @@ fn mark(app: &mut App, context: Context<'_>) {
 fn copy(app: &mut App, context: Context<'_>) -> Vec<Effect> {
     let findings = app.findings(context);
     let line = findings.get(app.finding).filter(|_| app.page == Page::Fixes);
-    let line = line.and_then(|finding| finding.fixes.iter().find_map(|fix| fix.line.clone()));
+    let line = line
+        .and_then(|finding| finding.fixes.iter().find_map(|fix| fix.line.clone()))
+        .map(|line| app.hosts.command_here(&line));
     let text = line.or_else(|| {
         let rows = app.rows(context.view);
         let holder = app.subject_of_page(context.view, &rows);

@@ -18,7 +18,7 @@ use super::app::{App, Context, Drawn, Page};
 use super::doc::Doc;
 use super::paint::Canvas;
 use super::panes::{
-    Scene, detail, fixes, footer, gpus, header, help, kill, nogpu, table, tabs, text,
+    Scene, detail, fixes, footer, gpus, header, help, hosts, kill, nogpu, table, tabs, text,
 };
 use crate::analyze::Freshness;
 
@@ -49,12 +49,27 @@ pub fn draw_on(buffer: &mut Buffer, area: Rect, app: &App, context: Context<'_>)
     header::draw(&mut canvas.part(top), &scene);
     let bottom = Rect { y: area.bottom() - 1, height: 1, ..area };
     let body = Rect { y: area.y + 1, height: area.height.saturating_sub(2), ..area };
+    let body = overview(&mut canvas, &scene, &mut drawn, body);
     if area.height > 1 {
         page(&mut canvas, &scene, &mut drawn, body);
         footer::draw(&mut canvas.part(bottom), &scene, &mut drawn);
     }
     kill::draw(&mut canvas, &scene);
     drawn
+}
+
+/// The machines, where there are several; gives what is left.
+fn overview(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, body: Rect) -> Rect {
+    let (lines, ruled) = hosts::plan(scene, body.height);
+    if lines == 0 || lines >= body.height {
+        return body;
+    }
+    hosts::draw(&mut canvas.part(Rect { height: lines, ..body }), scene, drawn);
+    if ruled {
+        canvas.part(body).rule(lines);
+    }
+    let height = lines + u16::from(ruled);
+    Rect { y: body.y + height, height: body.height - height, ..body }
 }
 
 fn page(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, body: Rect) {
@@ -192,6 +207,9 @@ fn side_panel(canvas: &mut Canvas<'_>, scene: &Scene<'_>, area: Rect) {
 
 /// Before the first answer, or without a GPU in it.
 fn waiting(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
+    if hosts::waiting(canvas, scene) {
+        return;
+    }
     let theme = canvas.look.theme;
     let (words, more) = match &scene.context.view.freshness {
         Freshness::Stalled { for_ms, .. } => (

@@ -77,8 +77,14 @@ pub enum Effect {
     Seek(Seek),
     /// Explain an error message; the answer is [`Event::Text`].
     Explain(String),
+    /// Show this machine, by its place in the overview.
+    SelectHost(usize),
+    /// Try to reach the selected machine now.
+    RetryHost,
     /// Write this moment to a file.
     SaveSnapshot,
+    /// Look at GPUs that sleep too.
+    Look,
     /// To the shell.
     Suspend,
 }

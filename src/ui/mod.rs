@@ -11,6 +11,7 @@ mod draw;
 mod event;
 pub mod filter;
 mod gpu_words;
+pub mod hosts;
 pub mod kill;
 mod ledger;
 mod mouse;

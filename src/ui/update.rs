@@ -156,7 +156,8 @@ fn copy_next_command(app: &App) -> Vec<Effect> {
     let Some(Phase::Done { proof, .. }) = app.kill.as_ref().map(|dialog| &dialog.phase) else {
         return Vec::new();
     };
-    proof.remaining.last().map(|line| vec![Effect::Copy(line.clone())]).unwrap_or_default()
+    let line = proof.remaining.last().map(|line| app.hosts.command_here(line));
+    line.map(|line| vec![Effect::Copy(line)]).unwrap_or_default()
 }
 
 fn choose(app: &mut App, key: Key, context: Context<'_>) -> Vec<Effect> {

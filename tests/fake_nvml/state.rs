@@ -48,7 +48,9 @@ pub(crate) struct State {
     /// The driver's reload under which the library was initialised.
     initialised: Option<u32>,
     /// How often it was initialised: the last shutdown counts.
-    opened: u32,
+    openings: u32,
+    /// Open for as long as the library is initialised, as the real one keeps device files.
+    opened: Option<std::fs::File>,
     library: PathBuf,
     file: PathBuf,
     read: Option<FileKey>,
@@ -72,6 +74,13 @@ fn lock() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Looks at the scenario in force.
+pub(crate) fn with_scenario<T>(look: impl FnOnce(&Scenario) -> T) -> T {
+    let mut state = lock();
+    state.reread();
+    look(&state.scenario)
+}
+
 /// Answers one call, after the errors and stalls that the scenario has for it.
 pub(crate) fn serve(
     call: &'static str,
@@ -81,12 +90,18 @@ pub(crate) fn serve(
     let gpu = device.map(|handle| (handle >> 8) as u32).map(|plus_one| plus_one.wrapping_sub(1));
     let mut state = lock();
     state.reread();
-    state.count(call);
+    state.count(call, gpu);
     while state.stalls(call, gpu) {
         drop(state);
         std::thread::sleep(Duration::from_millis(5));
         state = lock();
         state.reread();
+    }
+    if state.scenario.crash.iter().any(|crash| is_about(&crash.call, crash.gpu, call, gpu)) {
+        // The first one is taken by Rust's own handler, which looks for an overflown stack.
+        for _ in 0..2 {
+            let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGSEGV);
+        }
     }
     if state.read.is_none() {
         return UNKNOWN;
@@ -97,10 +112,11 @@ pub(crate) fn serve(
     let opening = call.starts_with("nvmlInit");
     if opening {
         // Whoever holds an opening of before the reload keeps the library in the past.
-        if state.opened == 0 {
+        if state.openings == 0 {
             state.initialised = Some(state.scenario.reloads);
         }
-        state.opened += 1;
+        state.openings += 1;
+        state.opened = std::fs::File::open(&state.file).ok();
     } else if state.initialised != Some(state.scenario.reloads) {
         return UNINITIALIZED;
     }
@@ -132,7 +148,8 @@ impl State {
             sets: Vec::new(),
             delivered: 0,
             initialised: None,
-            opened: 0,
+            openings: 0,
+            opened: None,
             library,
             file,
             read: None,
@@ -141,9 +158,10 @@ impl State {
     }
 
     pub(crate) fn shut_down(&mut self) {
-        self.opened = self.opened.saturating_sub(1);
-        if self.opened == 0 {
+        self.openings = self.openings.saturating_sub(1);
+        if self.openings == 0 {
             self.initialised = None;
+            self.opened = None;
         }
     }
 
@@ -189,14 +207,22 @@ impl State {
         found.map(|failure| failure.code)
     }
 
-    fn count(&mut self, call: &'static str) {
+    /// By function and, under `gpu:N`, by the GPU that it is about.
+    fn count(&mut self, call: &'static str, gpu: Option<u32>) {
         *self.calls.entry(call.to_owned()).or_default() += 1;
+        if let Some(gpu) = gpu {
+            *self.calls.entry(format!("gpu:{gpu}")).or_default() += 1;
+        }
         if self.scenario.count_calls {
             let mut text = String::new();
             for (call, count) in &self.calls {
                 let _ = writeln!(text, "{call} {count}");
             }
-            let _ = std::fs::write(with_suffix(&self.library, ".calls"), text);
+            // The program may end at any moment: half a file is never in its place.
+            let fresh = with_suffix(&self.library, ".calls.new");
+            if std::fs::write(&fresh, text).is_ok() {
+                let _ = std::fs::rename(fresh, with_suffix(&self.library, ".calls"));
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nvml_wrapper::EventSet;
+use nvml_wrapper::bitmasks::InitFlags;
 use nvml_wrapper::bitmasks::event::EventTypes;
 
 use super::fault::Fault;
@@ -45,7 +46,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     /// Which GPUs to watch; none closes the library.
-    wanted: Vec<GpuUuid>,
+    wanted: Vec<Target>,
     stop: bool,
     /// Whether the library is open.
     holds: bool,
@@ -73,7 +74,7 @@ impl Watch {
     }
 
     /// Watches these from now on.
-    pub(super) fn want(&mut self, gpus: Vec<GpuUuid>) {
+    pub(super) fn want(&mut self, gpus: Vec<Target>) {
         self.asked_ms = None;
         let mut state = self.shared.lock();
         if state.wanted != gpus {
@@ -95,7 +96,7 @@ impl Watch {
     pub(super) fn report(&self, now_ms: u64) -> XidReport {
         let state = self.shared.lock();
         let hangs = state.holds && now_ms.saturating_sub(state.beat_ms) > HANGS_MS;
-        let watched = state.wanted.iter().map(|gpu| {
+        let watched = state.wanted.iter().map(|(gpu, _)| {
             let known = state.watched.iter().find(|watched| watched.gpu == *gpu);
             let known = known.map_or(Reading::Absent(Why::NotYet), |watched| watched.state);
             let state = if hangs { Reading::Absent(Why::TimedOut) } else { known };
@@ -120,6 +121,8 @@ struct Worker {
     to: SyncSender<XidEvent>,
 }
 
+/// A GPU that is to be watched, with its address on the bus where that is known.
+pub(super) type Target = (GpuUuid, Option<String>);
 /// A GPU that is watched.
 type Watched = (GpuUuid, DeviceId);
 
@@ -140,7 +143,7 @@ impl Worker {
                 Ok(End::Orders) => {}
                 Ok(End::Nothing) => self.rest(&wanted),
                 Err(fault) => {
-                    self.tell(wanted.iter().map(|gpu| (gpu.clone(), Err(fault))));
+                    self.tell(wanted.iter().map(|(gpu, _)| (gpu.clone(), Err(fault))));
                     self.pause(&wanted);
                 }
             }
@@ -148,7 +151,7 @@ impl Worker {
     }
 
     /// Waits until something is to be watched; `None` at the end.
-    fn order(&self) -> Option<Vec<GpuUuid>> {
+    fn order(&self) -> Option<Vec<Target>> {
         let mut state = self.shared.lock();
         while state.wanted.is_empty() && !state.stop {
             let woken = self.shared.changed.wait(state);
@@ -162,7 +165,7 @@ impl Worker {
     }
 
     /// After a failure: until something else is wanted, or a while has passed.
-    fn pause(&self, wanted: &[GpuUuid]) {
+    fn pause(&self, wanted: &[Target]) {
         let state = self.shared.lock();
         let same = |state: &mut State| !state.stop && state.wanted == wanted;
         drop(self.shared.changed.wait_timeout_while(state, PAUSE, same));
@@ -177,18 +180,28 @@ impl Worker {
     }
 
     /// Whether the same is still wanted.
-    fn goes_on(&self, wanted: &[GpuUuid]) -> bool {
+    fn goes_on(&self, wanted: &[Target]) -> bool {
         let mut state = self.shared.lock();
         state.beat_ms = (self.clock)().boot_ms;
         !state.stop && state.wanted == wanted
     }
 
+    /// Opens the library without a touch of any GPU, where it can.
+    fn open(&self) -> Result<Library, Fault> {
+        let spared = Library::open(&self.library, InitFlags::NO_ATTACH);
+        spared.or_else(|_| Library::open(&self.library, InitFlags::empty())).map_err(Fault::from)
+    }
+
     /// Opens the library and waits for events until something else is wanted.
-    fn watch(&self, wanted: &[GpuUuid]) -> Result<End, Fault> {
-        let mut library = Library::open(&self.library).map_err(Fault::from)?;
+    fn watch(&self, wanted: &[Target]) -> Result<End, Fault> {
+        let mut library = self.open()?;
         let mut found: Vec<(GpuUuid, Result<DeviceId, Fault>)> = Vec::new();
-        for gpu in wanted {
-            let id = library.by_uuid(&gpu.0);
+        for (gpu, address) in wanted {
+            // By its address no other GPU is touched, which could be asleep.
+            let id = match address {
+                Some(address) => library.by_address(address),
+                None => library.by_uuid(&gpu.0),
+            };
             found.push((gpu.clone(), id.and_then(|id| supported(&library, id))));
         }
         let set = registered(&library, &mut found)?;
@@ -217,7 +230,7 @@ impl Worker {
     }
 
     /// There is nothing to ask until something else is wanted.
-    fn rest(&self, wanted: &[GpuUuid]) {
+    fn rest(&self, wanted: &[Target]) {
         let state = self.shared.lock();
         let same = |state: &mut State| !state.stop && state.wanted == wanted;
         drop(self.shared.changed.wait_while(state, same));

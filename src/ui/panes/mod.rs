@@ -6,6 +6,7 @@ pub mod footer;
 pub mod gpus;
 pub mod header;
 pub mod help;
+pub mod hosts;
 pub mod kill;
 pub mod nogpu;
 pub mod table;
