@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
+use crate::analyze::timeline::Timeline;
 use crate::analyze::{Moment, View};
 use crate::history::History;
 use crate::ids::Stamp;
@@ -19,7 +20,9 @@ use crate::runtime::inspector::Inspector;
 use crate::runtime::kill::Killing;
 use crate::runtime::models::Models;
 use crate::runtime::options::{Options, absent, blank, driver, probe};
+use crate::runtime::player::Remote;
 use crate::runtime::remote::{Setup, fleet::Fleet};
+use crate::runtime::replaying::{Foreseen, Replaying};
 use crate::runtime::sampler::{Sampled, Sampler};
 use crate::runtime::{clock, gather, player};
 use crate::sample::Tick;
@@ -58,6 +61,10 @@ pub enum Answer {
     NoGpu(crate::sample::Absence),
     /// Something to say.
     Message(ui::Message),
+    /// The settings, read again, or what is wrong with them.
+    Settings(crate::runtime::reload::Outcome),
+    /// What is in the rest of a recording.
+    Foreseen(Box<Foreseen>),
 }
 
 /// The open source.
@@ -91,6 +98,10 @@ pub struct Live {
     pub fleet: Option<Fleet>,
     /// For answers.
     pub answer_to: Sender<Answer>,
+    /// What happened when.
+    pub timeline: Timeline,
+    /// The recording that is played.
+    pub replaying: Replaying,
     options: Options,
     from: From,
     feed: Feed,
@@ -107,9 +118,11 @@ impl Live {
     ///
     /// # Errors
     /// Where no thread is to be had.
-    pub fn open(app: App, options: Options, from: From) -> io::Result<Self> {
+    pub fn open(mut app: App, options: Options, from: From) -> io::Result<Self> {
         let (answer_to, answers) = mpsc::channel(16);
-        let (feed, samples, facts) = open(&options, &from)?;
+        let replaying = Replaying::begin(&from, &answer_to);
+        let (feed, samples, facts) = open(&options, &from, &replaying.remote)?;
+        app.play = from.play();
         let fleet = match &from {
             From::Hosts(setup) => Some(Fleet::open(setup, &options)?),
             _ => None,
@@ -130,6 +143,8 @@ impl Live {
             killing: None,
             fleet,
             answer_to,
+            timeline: Timeline::new(),
+            replaying,
             options,
             from,
             feed,
@@ -146,12 +161,20 @@ impl Live {
     /// # Errors
     /// Where no thread is to be had.
     pub fn reopen(&mut self, from: From) -> io::Result<()> {
-        (self.feed, self.samples, self.facts) = open(&self.options, &from)?;
+        self.replaying = Replaying::begin(&from, &self.answer_to);
+        let opened = open(&self.options, &from, &self.replaying.remote)?;
+        (self.feed, self.samples, self.facts) = opened;
+        let speed = self.app.play.map(|play| play.speed);
+        self.app.play = from.play();
+        if let (Some(play), Some(speed)) = (&mut self.app.play, speed) {
+            play.speed = speed;
+        }
         (self.from, self.fleet) = (from, None);
-        self.history = History::new();
+        (self.history, self.timeline) = (History::new(), Timeline::new());
         self.seen_gpus = false;
         self.stale = true;
-        self.app.position = Position::Live;
+        (self.app.position, self.app.heading_ms) = (Position::Live, None);
+        self.play(ui::PlayStep::AsSet);
         Ok(())
     }
 
@@ -179,6 +202,7 @@ impl Live {
         }
         self.seen_gpus |= self.is_replay();
         self.history.push(tick);
+        self.timeline.follow(&self.history);
         if self.is_replay() {
             self.now = tick.at();
         }
@@ -212,9 +236,12 @@ impl Live {
     /// Where no thread is to be had.
     pub fn ended(&mut self) -> io::Result<()> {
         match &self.from {
-            From::Demo => self.reopen(From::Demo),
-            From::File(..) => {
-                self.app.say("the recording ends here: ← goes back in it");
+            // One that was asked to hold does not begin anew.
+            From::Demo if self.app.play.is_none_or(|play| !play.paused) => self.reopen(From::Demo),
+            From::Demo | From::File(..) => {
+                let (keys, look) = (&self.app.settings.keys, &self.app.settings.look);
+                let back = keys.label(ui::action::Action::Back, look.glyphs.ascii);
+                self.app.say(format!("the recording ends here: {back} goes back in it"));
                 Ok(())
             }
             From::Driver | From::Hosts(_) => Ok(()),
@@ -327,6 +354,17 @@ impl Live {
         self.app.cost = Some(self.meter.read(&self.view, counts));
     }
 
+    /// What it was told from outside.
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Tells it something else. Threads that run keep what they were begun with.
+    pub fn set_options(&mut self, options: Options) {
+        self.options = options;
+        self.stale = true;
+    }
+
     /// Looks at once.
     pub fn nudge(&self) {
         if let Feed::Driver { sampler, .. } = &self.feed {
@@ -336,11 +374,11 @@ impl Live {
 }
 
 /// The recording that is built in.
-const DEMO: &[u8] = include_bytes!("../../assets/demo.vrt");
+pub(super) const DEMO: &[u8] = include_bytes!("../../assets/demo.vrt");
 
 type Opened = (Feed, Receiver<Sampled>, Receiver<Tick>);
 
-fn open(options: &Options, from: &From) -> io::Result<Opened> {
+fn open(options: &Options, from: &From, remote: &Remote) -> io::Result<Opened> {
     match from {
         From::Driver => {
             let progress = Arc::new(Progress::default());
@@ -357,16 +395,16 @@ fn open(options: &Options, from: &From) -> io::Result<Opened> {
         From::Hosts(_) => Ok((Feed::Hosts, never(), never())),
         From::Demo => {
             let open = || record::Reader::new(DEMO).map_err(unreadable);
-            Ok((Feed::Recording, player::spawn(Pace::speed(1.0), open)?, never()))
+            Ok((Feed::Recording, player::spawn_under(remote, 1.0, open)?, never()))
         }
         From::File(path, speed) => {
-            let (path, pace) = (path.clone(), Pace::speed(*speed));
+            let path = path.clone();
             let samples = if path.as_os_str() == "-" {
                 player::spawn(Pace::AsItComes, || {
                     record::Reader::new(io::BufReader::new(io::stdin())).map_err(unreadable)
                 })?
             } else {
-                player::spawn(pace, move || {
+                player::spawn_under(remote, *speed, move || {
                     let recording = record::Recording::open(&path);
                     recording.and_then(|open| open.ticks(None)).map_err(|error| {
                         SourceError::Stream(format!("{}: {error}", path.display()))

@@ -14,6 +14,7 @@ use crate::runtime::alerts::Actions;
 use crate::runtime::clock;
 use crate::runtime::isolate::{Isolated, Plan};
 use crate::runtime::probing::Probing;
+use crate::runtime::reload::Reload;
 use crate::sample::{Absence, Tick};
 use crate::source::nvml::{LIBRARY, NvmlOptions, NvmlSource};
 use crate::source::{Progress, Source, SourceError, Wants};
@@ -50,6 +51,8 @@ pub struct Options {
     pub alerts: AlertRules,
     /// And how.
     pub alert_actions: Actions,
+    /// How the settings are read again.
+    pub reload: Reload,
 }
 
 impl Options {
