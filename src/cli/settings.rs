@@ -320,6 +320,13 @@ pub const SETTINGS: &[Setting] = &[
         apply: |s, v| v.parse().map(|on| s.alerts.gpu_lost = on).or(Err(BOOL)),
     },
     Setting {
+        key: "alert.xid",
+        env: "VRAMLENS_ALERT_XID",
+        default: "false",
+        doc: "Tell when the driver has reported a fault (XID): a bad memory access, an ECC error.",
+        apply: |s, v| v.parse().map(|on| s.alerts.xid = on).or(Err(BOOL)),
+    },
+    Setting {
         key: "alert.bell",
         env: "VRAMLENS_ALERT_BELL",
         default: "true",

@@ -336,7 +336,7 @@ impl Looper {
                 self.want_frame(Duration::ZERO);
             }
             Effect::Explain(text) => {
-                let (title, lines) = crate::runtime::explain::lines(&text, &self.live.view);
+                let (title, lines) = self.live.explain(&text);
                 self.update(Event::Text { title, lines })?;
             }
             Effect::SaveSnapshot => crate::runtime::snapshot::save(&self.live),
