@@ -11,3 +11,4 @@ mod show;
 mod terminal;
 mod themes;
 mod tools;
+mod values;
