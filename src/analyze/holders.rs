@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::kept::Kept;
 use super::scene::{ListedRow, Presence, Scene, is_defunct, listed_rows};
 use super::verdict::{self, Case, Link};
-use super::{Growth, Holder, fragment, growth};
+use super::{Growth, Holder, fragment, growth, served};
 use crate::ids::{Pid, ProcId};
 use crate::sample::{GpuSample, ProcKinds, ProcSample, ProcState, Reading, Why};
 use crate::units::Bytes;
@@ -38,6 +38,7 @@ pub fn all(scene: &Scene<'_>, kept: &mut Kept) -> Vec<Holder> {
     for holder in &mut holders {
         let Some(process) = &holder.process else { continue };
         holder.workload = kept.workload(scene, process);
+        holder.server = served::said(scene, process);
     }
     kept.forget_others();
     holders
@@ -186,6 +187,7 @@ fn listed(scene: &Scene<'_>, listed: &ListedRow<'_>, ghosts: &[Ghost<'_>]) -> Ho
         fragmentation: fragment::of_allocator(allocator.as_ref(), scene.moment.request),
         allocator,
         workload: None,
+        server: None,
     }
 }
 
@@ -229,6 +231,7 @@ fn not_listed(
         allocator: None,
         fragmentation: super::Fragmentation::None,
         workload: None,
+        server: None,
         process: Some(Arc::clone(process)),
     }
 }

@@ -12,11 +12,15 @@ mod kept;
 mod kill_plan;
 mod kill_proof;
 mod ledger;
+pub mod moment;
 mod past;
 mod scene;
+mod served;
+pub mod timeline;
 mod verdict;
 mod view;
 pub mod workload;
+pub mod xid;
 
 pub mod select;
 

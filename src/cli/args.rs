@@ -22,6 +22,9 @@ pub struct Cli {
     /// Show a recording of a real GPU that is built in.
     #[arg(long)]
     pub demo: bool,
+    /// What is to be started: the view says whether it fits, and after which of the fixes: 12GiB.
+    #[arg(long, value_name = "SIZE")]
+    pub need: Option<String>,
 }
 
 const EXAMPLES: &str = "\
@@ -57,6 +60,12 @@ pub struct Common {
     /// When to use colour.
     #[arg(long, global = true, value_name = "WHEN")]
     pub color: Option<ColorWhen>,
+    /// The theme of the live view; `vramlens config --themes` lists them.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub theme: Option<String>,
+    /// Any setting: --set kill.confirm=false.
+    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
     /// Draw with ASCII characters only.
     #[arg(long, global = true)]
     pub ascii: bool,
@@ -79,6 +88,33 @@ pub enum ColorWhen {
     Always,
     /// Never.
     Never,
+    /// The terminal's own sixteen colours.
+    #[value(name = "16")]
+    Ansi,
+    /// 256 colours.
+    #[value(name = "256")]
+    Indexed,
+    /// 24-bit colours.
+    #[value(name = "24bit")]
+    True,
+}
+
+impl ColorWhen {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Auto, Self::Always, Self::Never, Self::Ansi, Self::Indexed, Self::True];
+
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Always => "always",
+            Self::Never => "never",
+            Self::Ansi => "16",
+            Self::Indexed => "256",
+            Self::True => "24bit",
+        }
+    }
 }
 
 /// The commands.
@@ -95,6 +131,9 @@ pub enum Command {
     /// Print the nine fixes for CUDA out of memory.
     Fixes(FixesArgs),
     /// Run a command under watch; after an out-of-memory error say what happened and what to do.
+    ///
+    /// What is said goes to standard error, behind the command's own output. With --json it is one
+    /// object in one line, the last.
     Run(RunArgs),
     /// Keep a session in a file, or write it to standard output with `-`.
     Record(RecordArgs),
@@ -273,6 +312,21 @@ pub struct ReplayArgs {
     /// Print the last frame as text and end.
     #[arg(long)]
     pub once: bool,
+    /// Write a chart of the recording as SVG, and end; `-` for standard output.
+    #[arg(long, value_name = "OUT", conflicts_with = "once")]
+    pub svg: Option<PathBuf>,
+    /// Write a chart of the recording as PNG, and end; `-` for standard output.
+    #[arg(long, value_name = "OUT", conflicts_with = "once")]
+    pub png: Option<PathBuf>,
+    /// The chart begins here: 03:58, 2026-11-30 03:58, -10m (before the end), +5m (after the start).
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub from: Option<String>,
+    /// The chart ends here.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub to: Option<String>,
+    /// Size of the chart in pixels: 1200x600.
+    #[arg(long, value_name = "WxH")]
+    pub size: Option<String>,
 }
 
 /// `vramlens serve`.
@@ -322,12 +376,19 @@ pub struct DriverArgs {
     /// Ask GPUs that sleep too.
     #[arg(long)]
     pub wake: bool,
+    /// Watch for faults that the driver reports.
+    #[arg(long)]
+    pub events: bool,
 }
 
 /// `vramlens config`.
 #[derive(Debug, Args)]
 pub struct ConfigArgs {
     /// Print the example file instead.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "themes")]
     pub example: bool,
+    /// List the themes instead, with what is wrong with those that cannot be read; or print the
+    /// file of one, to begin an own one with.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
+    pub themes: Option<String>,
 }

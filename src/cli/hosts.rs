@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::cli::args::{Cli, Command};
+use crate::cli::config::Resolved;
 use crate::cli::dispatch::{Environment, kill_of, show_view};
 use crate::cli::settings::Settings;
 use crate::cmd::look::Form;
@@ -60,7 +61,7 @@ pub fn setup(cli: &Cli, settings: &Settings) -> anyhow::Result<Option<Setup>> {
 /// Where it cannot be done on several machines, or fails.
 pub fn run(
     cli: &Cli,
-    settings: &Settings,
+    resolved: &Resolved,
     options: Options,
     form: Form,
     setup: Setup,
@@ -71,13 +72,13 @@ pub fn run(
         None if form.json || cli.once || !top::can_show(env("TERM").as_deref()) => {
             hosts::once(&setup, &options, form)
         }
-        None => show_view(settings, options, form, env, From::Hosts(Arc::new(setup))),
+        None => show_view(resolved, options, env, From::Hosts(Arc::new(setup))),
         Some(Command::Triage(args)) => {
             let need = args.need.as_deref().map(str::parse).transpose()?;
             hosts::triage(&setup, &options, form, need)
         }
         Some(Command::Kill(args)) => {
-            kill_host::run(&kill_of(args, settings), &setup, &options, form)
+            kill_host::run(&kill_of(args, &resolved.settings), &setup, &options, form)
         }
         Some(_) => anyhow::bail!(
             "--host is for the live view, --once, --json, triage and kill; for the rest: ssh {} vramlens …",

@@ -3,6 +3,12 @@
 pub mod args;
 pub mod config;
 pub mod dispatch;
+mod errors;
 pub mod hosts;
+mod reload;
 pub mod settings;
+mod show;
+mod terminal;
+mod themes;
 mod tools;
+mod values;

@@ -4,10 +4,13 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::analyze::alerts::{AlertRules, Threshold};
+use crate::analyze::alerts::AlertRules;
 use crate::cli::args::ColorWhen;
+use crate::cli::values::{column_words, program, threshold, time, words};
+pub use crate::cli::values::{duration_ms, key_words};
 use crate::runtime::alerts::Actions;
-use crate::units::{Bytes, Percent};
+use crate::ui::time::ChartForm;
+use crate::units::Bytes;
 
 /// Every setting, resolved.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -18,8 +21,18 @@ pub struct Settings {
     pub color: ColorWhen,
     /// ASCII only.
     pub ascii: bool,
+    /// The theme, by its name.
+    pub theme: String,
+    /// Whether a theme paints its background.
+    pub background: bool,
+    /// The columns of the table, each perhaps with its width.
+    pub columns: Vec<String>,
+    /// Other keys for some actions.
+    pub keys: Vec<(String, Vec<String>)>,
     /// Whether the mouse is used.
     pub mouse: bool,
+    /// What charts are drawn with.
+    pub chart: ChartForm,
     /// Without use for this long a process counts as idle, in milliseconds.
     pub idle_after_ms: u64,
     /// The request by which fragmentation is judged; zero for a tenth of what is reserved.
@@ -64,6 +77,39 @@ pub struct Setting {
     pub apply: fn(&mut Settings, &str) -> Result<(), &'static str>,
 }
 
+/// What a value is written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// In quotes; a number may stand without.
+    Text,
+    /// `true` or `false`.
+    Bool,
+    /// `["a", "b"]`.
+    List,
+}
+
+impl Kind {
+    /// What is allowed, in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Text => "a text in quotes",
+            Self::Bool => BOOL,
+            Self::List => "a list: [\"a\", \"b\"]",
+        }
+    }
+}
+
+impl Setting {
+    /// What its value is written as; the default tells.
+    pub fn kind(&self) -> Kind {
+        match self.default.as_bytes().first() {
+            Some(b'[') => Kind::List,
+            Some(b't' | b'f') => Kind::Bool,
+            _ => Kind::Text,
+        }
+    }
+}
+
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
@@ -72,7 +118,7 @@ pub enum Origin {
     /// This line of this file.
     File(PathBuf, usize),
     /// This variable.
-    Environment(&'static str),
+    Environment(String),
     /// The command line.
     Flag,
 }
@@ -91,6 +137,8 @@ impl fmt::Display for Origin {
 const TIME: &str = "a time such as 500ms, 1s or 10m, from 100ms to 1h";
 const WORDS: &str = "a list of words: [\"notify-send\", \"-u\", \"critical\"]";
 const BOOL: &str = "true or false";
+const COLOURS: &str = "auto, always, never, 16, 256 or 24bit";
+const COLUMNS: &str = "a list of columns: [\"gpu\", \"pid\", \"user:12\", \"vram\", \"command\"]";
 
 /// All settings, in the order of the example file.
 pub const SETTINGS: &[Setting] = &[
@@ -105,16 +153,29 @@ pub const SETTINGS: &[Setting] = &[
         key: "view.color",
         env: "VRAMLENS_COLOR",
         default: "\"auto\"",
-        doc: "When to use colour: auto, always or never. NO_COLOR in the environment turns auto off.",
+        doc: "When to use colour: auto, always or never; or how many: 16, 256 or 24bit. NO_COLOR in the environment turns auto off.",
         apply: |s, v| {
-            s.color = match v {
-                "auto" => ColorWhen::Auto,
-                "always" => ColorWhen::Always,
-                "never" => ColorWhen::Never,
-                _ => return Err("auto, always or never"),
-            };
+            let all = ColorWhen::ALL.into_iter();
+            s.color = all.clone().find(|when| when.name() == v).ok_or(COLOURS)?;
             Ok(())
         },
+    },
+    Setting {
+        key: "view.theme",
+        env: "VRAMLENS_THEME",
+        default: "\"terminal\"",
+        doc: "The theme: terminal takes the terminal's own colours; `vramlens config --themes` lists all. Own ones are files: ~/.config/vramlens/themes/NAME.toml.",
+        apply: |s, v| {
+            v.clone_into(&mut s.theme);
+            Ok(())
+        },
+    },
+    Setting {
+        key: "view.background",
+        env: "VRAMLENS_BACKGROUND",
+        default: "true",
+        doc: "Whether a theme paints its background. With false the terminal's shows through.",
+        apply: |s, v| v.parse().map(|on| s.background = on).or(Err(BOOL)),
     },
     Setting {
         key: "view.ascii",
@@ -131,6 +192,20 @@ pub const SETTINGS: &[Setting] = &[
         apply: |s, v| v.parse().map(|on| s.mouse = on).or(Err(BOOL)),
     },
     Setting {
+        key: "view.chart",
+        env: "VRAMLENS_CHART",
+        default: "\"braille\"",
+        doc: "What charts are drawn with: braille, or block for fonts without it. ASCII has its own.",
+        apply: |s, v| {
+            s.chart = match v {
+                "braille" => ChartForm::Braille,
+                "block" => ChartForm::Block,
+                _ => return Err("braille or block"),
+            };
+            Ok(())
+        },
+    },
+    Setting {
         key: "view.gpus",
         env: "VRAMLENS_GPUS",
         default: "\"\"",
@@ -139,6 +214,13 @@ pub const SETTINGS: &[Setting] = &[
             v.clone_into(&mut s.gpus);
             Ok(())
         },
+    },
+    Setting {
+        key: "table.columns",
+        env: "VRAMLENS_COLUMNS",
+        default: r#"["gpu", "pid", "user", "state", "vram", "delta", "frag", "sm", "age", "cpu", "rss", "peak", "unit", "command"]"#,
+        doc: "The columns of the table in their order, each with a width where that is not its own: user:12. Where the screen is narrow the least telling go first. The help page says what each one is.",
+        apply: |s, v| column_words(v).map(|words| s.columns = words).ok_or(COLUMNS),
     },
     Setting {
         key: "verdict.idle_after",
@@ -240,6 +322,13 @@ pub const SETTINGS: &[Setting] = &[
         apply: |s, v| v.parse().map(|on| s.alerts.gpu_lost = on).or(Err(BOOL)),
     },
     Setting {
+        key: "alert.xid",
+        env: "VRAMLENS_ALERT_XID",
+        default: "false",
+        doc: "Tell when the driver has reported a fault (XID): a bad memory access, an ECC error.",
+        apply: |s, v| v.parse().map(|on| s.alerts.xid = on).or(Err(BOOL)),
+    },
+    Setting {
         key: "alert.bell",
         env: "VRAMLENS_ALERT_BELL",
         default: "true",
@@ -292,59 +381,3 @@ pub const SETTINGS: &[Setting] = &[
         apply: |s, v| program(v).map(|words| s.remote_ssh = words).ok_or(WORDS),
     },
 ];
-
-/// `95%`, `20GiB`.
-fn threshold(text: &str) -> Option<Threshold> {
-    if let Some(share) = text.trim().strip_suffix('%') {
-        let share: f32 = share.trim().parse().ok()?;
-        return (share > 0.0 && share <= 100.0).then_some(Threshold::Percent(Percent(share)));
-    }
-    let bytes: Bytes = text.parse().ok()?;
-    (bytes > Bytes::ZERO).then_some(Threshold::Bytes(bytes))
-}
-
-/// A list as TOML writes one, `["a", "b c"]`; or words between blanks, for a variable that needs no
-/// quotes.
-fn words(text: &str) -> Option<Vec<String>> {
-    let text = text.trim();
-    if !text.starts_with('[') {
-        return Some(text.split_whitespace().map(ToOwned::to_owned).collect());
-    }
-    let table: toml::Table = toml::from_str(&format!("list = {text}")).ok()?;
-    let list = table.get("list")?.as_array()?;
-    list.iter().map(|word| word.as_str().map(ToOwned::to_owned)).collect()
-}
-
-/// The same with one word at least.
-fn program(text: &str) -> Option<Vec<String>> {
-    words(text).filter(|words| !words.is_empty())
-}
-
-/// Milliseconds of `500ms`, `1s`, `10m`, `2h`; within 100 ms and an hour.
-fn time(text: &str) -> Option<u64> {
-    duration_ms(text).filter(|ms| (100..=3_600_000).contains(ms))
-}
-
-/// Milliseconds of `500ms`, `1m 30s`, `2h`.
-pub fn duration_ms(text: &str) -> Option<u64> {
-    let span: jiff::SignedDuration = text.trim().parse().ok()?;
-    u64::try_from(span.as_millis()).ok()
-}
-
-/// The example file: every setting at its default, commented out.
-pub fn example() -> String {
-    let mut text = String::from(
-        "# vramlens: every setting at its default.\n\
-         # Copy to ~/.config/vramlens/config.toml and remove the # before what you change.\n",
-    );
-    let mut section = "";
-    for row in SETTINGS {
-        let (head, name) = row.key.split_once('.').unwrap_or(("", row.key));
-        if head != section {
-            text += &format!("\n[{head}]\n");
-            section = head;
-        }
-        text += &format!("\n# {}\n# Also {}.\n# {name} = {}\n", row.doc, row.env, row.default);
-    }
-    text
-}

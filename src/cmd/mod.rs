@@ -10,6 +10,7 @@ pub mod kill_host;
 pub mod look;
 pub mod past;
 pub mod record;
+pub mod replay;
 pub mod run;
 pub mod serve;
 pub mod top;

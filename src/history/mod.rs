@@ -2,8 +2,10 @@
 
 mod chart;
 mod devices;
+mod stack;
 mod tier;
 mod track;
+mod xids;
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -17,6 +19,7 @@ use crate::units::Bytes;
 
 pub use chart::ChartPoint;
 pub use devices::{gpu_of, gpu_of_device};
+pub use stack::StackPoint;
 pub use tier::{Cell, Series, TIERS};
 pub use track::{GpuTrack, HolderTrack, ProcTrack, UseTrack, to_bytes};
 
@@ -67,6 +70,7 @@ pub struct History {
     listed: HashSet<Pid>,
     procs: HashMap<ProcId, ProcTrack>,
     runs: usize,
+    xids: xids::Xids,
 }
 
 impl History {
@@ -117,6 +121,7 @@ impl History {
         }
         self.close_rows(at_ms, &tick);
         self.gap_pending = false;
+        self.xids.push(&tick.xid);
         self.latest = self.latest.max(Some(tick.at));
         self.gpu_tick = Some(tick);
         self.bound();

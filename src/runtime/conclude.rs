@@ -3,7 +3,7 @@
 
 use crate::analyze::{Kept, Moment, View};
 use crate::history::History;
-use crate::rules::{self, Finding};
+use crate::rules::{self, Finding, Wanted};
 
 /// The rules look again after this, also where nothing that they look at has moved: some of it is
 /// only the time that has passed. In milliseconds.
@@ -13,7 +13,7 @@ const RULES_MS: u64 = 5_000;
 #[derive(Debug, Default)]
 pub struct Conclusions {
     kept: Kept,
-    ruled: Option<(u64, u64)>,
+    ruled: Option<(u64, u64, Option<Wanted>)>,
 }
 
 impl Conclusions {
@@ -23,14 +23,14 @@ impl Conclusions {
     }
 
     /// Brings findings up to date with a view.
-    pub fn rules(&mut self, view: &View, findings: &mut Vec<Finding>) {
+    pub fn rules(&mut self, view: &View, wanted: Option<Wanted>, findings: &mut Vec<Finding>) {
         let (now_ms, grounds) = (view.at.boot_ms, rules::grounds(view));
-        let same = self.ruled.is_some_and(|(then_ms, known)| {
-            known == grounds && now_ms.abs_diff(then_ms) < RULES_MS
+        let same = self.ruled.is_some_and(|(then_ms, known, then_wanted)| {
+            known == grounds && then_wanted == wanted && now_ms.abs_diff(then_ms) < RULES_MS
         });
         if !same {
-            *findings = rules::run(view);
-            self.ruled = Some((now_ms, grounds));
+            *findings = rules::run_for(view, wanted);
+            self.ruled = Some((now_ms, grounds, wanted));
         }
     }
 }

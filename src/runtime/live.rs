@@ -1,57 +1,34 @@
 //! What the loop owns: the history, the view made of it, the state of the screen, and where ticks
 //! come from.
 
+mod feed;
 mod hosts;
 
 use std::io;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
+use crate::analyze::timeline::Timeline;
 use crate::analyze::{Moment, View};
 use crate::history::History;
 use crate::ids::Stamp;
-use crate::record;
-use crate::rules::Finding;
+use crate::rules::{self, Finding};
 use crate::runtime::conclude::Conclusions;
 use crate::runtime::cost::{Counts, Meter};
 use crate::runtime::idle::Rhythm;
-use crate::runtime::inspector::Inspector;
 use crate::runtime::kill::Killing;
 use crate::runtime::models::Models;
-use crate::runtime::options::{Options, absent, blank, driver, probe};
-use crate::runtime::remote::{Setup, fleet::Fleet};
-use crate::runtime::sampler::{Sampled, Sampler};
-use crate::runtime::{clock, gather, player};
+use crate::runtime::options::{Options, absent, blank};
+use crate::runtime::remote::fleet::Fleet;
+use crate::runtime::replaying::{Foreseen, Replaying};
+use crate::runtime::sampler::Sampled;
+use crate::runtime::{clock, gather};
 use crate::sample::Tick;
-use crate::source::replay::Pace;
-use crate::source::{Progress, SourceError};
+use crate::source::SourceError;
 use crate::ui::{self, App, Position};
 
-/// Where ticks come from.
-#[derive(Debug, Clone)]
-pub enum From {
-    /// The driver.
-    Driver,
-    /// The recording that is built in; it begins again at its end.
-    Demo,
-    /// A recording, this many times as fast.
-    File(PathBuf, f64),
-    /// Several machines.
-    Hosts(Arc<Setup>),
-}
-
-impl From {
-    /// What the banner says of a recording. Hostile text.
-    pub fn title(&self) -> Option<String> {
-        match self {
-            Self::Driver | Self::Hosts(_) => None,
-            Self::Demo => Some("an NVIDIA H200, built in".to_owned()),
-            Self::File(path, _) => Some(path.display().to_string()),
-        }
-    }
-}
+pub use feed::{DEMO, From};
+use feed::{Feed, open};
 
 /// Something that another thread found out.
 #[derive(Debug)]
@@ -60,13 +37,10 @@ pub enum Answer {
     NoGpu(crate::sample::Absence),
     /// Something to say.
     Message(ui::Message),
-}
-
-/// The open source.
-enum Feed {
-    Driver { sampler: Sampler, inspector: Inspector },
-    Recording,
-    Hosts,
+    /// The settings, read again, or what is wrong with them.
+    Settings(crate::runtime::reload::Outcome),
+    /// What is in the rest of a recording.
+    Foreseen(Box<Foreseen>),
 }
 
 /// The state of a session.
@@ -93,6 +67,10 @@ pub struct Live {
     pub fleet: Option<Fleet>,
     /// For answers.
     pub answer_to: Sender<Answer>,
+    /// What happened when.
+    pub timeline: Timeline,
+    /// The recording that is played.
+    pub replaying: Replaying,
     options: Options,
     from: From,
     feed: Feed,
@@ -111,9 +89,11 @@ impl Live {
     ///
     /// # Errors
     /// Where no thread is to be had.
-    pub fn open(app: App, options: Options, from: From) -> io::Result<Self> {
+    pub fn open(mut app: App, options: Options, from: From) -> io::Result<Self> {
         let (answer_to, answers) = mpsc::channel(16);
-        let (feed, samples, facts) = open(&options, &from)?;
+        let replaying = Replaying::begin(&from, &answer_to);
+        let (feed, samples, facts) = open(&options, &from, &replaying.remote)?;
+        app.play = from.play();
         let fleet = match &from {
             From::Hosts(setup) => Some(Fleet::open(setup, &options)?),
             _ => None,
@@ -134,6 +114,8 @@ impl Live {
             killing: None,
             fleet,
             answer_to,
+            timeline: Timeline::new(),
+            replaying,
             options,
             from,
             feed,
@@ -152,12 +134,20 @@ impl Live {
     /// # Errors
     /// Where no thread is to be had.
     pub fn reopen(&mut self, from: From) -> io::Result<()> {
-        (self.feed, self.samples, self.facts) = open(&self.options, &from)?;
+        self.replaying = Replaying::begin(&from, &self.answer_to);
+        let opened = open(&self.options, &from, &self.replaying.remote)?;
+        (self.feed, self.samples, self.facts) = opened;
+        let speed = self.app.play.map(|play| play.speed);
+        self.app.play = from.play();
+        if let (Some(play), Some(speed)) = (&mut self.app.play, speed) {
+            play.speed = speed;
+        }
         (self.from, self.fleet) = (from, None);
-        self.history = History::new();
+        (self.history, self.timeline) = (History::new(), Timeline::new());
         self.seen_gpus = false;
         self.stale = true;
-        self.app.position = Position::Live;
+        (self.app.position, self.app.heading_ms) = (Position::Live, None);
+        self.play(ui::PlayStep::AsSet);
         Ok(())
     }
 
@@ -190,6 +180,7 @@ impl Live {
             self.now = tick.at();
         }
         self.history.take(tick);
+        self.timeline.follow(&self.history);
         // What is shown while paused does not change.
         self.stale |= !self.is_paused();
     }
@@ -221,9 +212,12 @@ impl Live {
     /// Where no thread is to be had.
     pub fn ended(&mut self) -> io::Result<()> {
         match &self.from {
-            From::Demo => self.reopen(From::Demo),
-            From::File(..) => {
-                self.app.say("the recording ends here: ← goes back in it");
+            // One that was asked to hold does not begin anew.
+            From::Demo if self.app.play.is_none_or(|play| !play.paused) => self.reopen(From::Demo),
+            From::Demo | From::File(..) => {
+                let (keys, look) = (&self.app.settings.keys, &self.app.settings.look);
+                let back = keys.label(ui::action::Action::Back, look.glyphs.ascii);
+                self.app.say(format!("the recording ends here: {back} goes back in it"));
                 Ok(())
             }
             From::Driver | From::Hosts(_) => Ok(()),
@@ -241,8 +235,21 @@ impl Live {
         if matches!(self.feed, Feed::Driver { .. }) {
             self.models.complete(&mut self.view);
         }
-        self.conclusions.rules(&self.view, &mut self.findings);
+        let wanted = self.app.wanted_size;
+        self.conclusions.rules(&self.view, wanted, &mut self.findings);
+        self.app.fit = wanted.and_then(|w| rules::closest(&self.view, w, &self.findings));
         self.sum_up_hosts();
+    }
+
+    /// What a pasted error means. The request that failed is from then on what is wanted.
+    pub fn explain(&mut self, text: &str) -> (String, Vec<String>) {
+        let explained = crate::runtime::explain::explained(text, &self.view);
+        if let Some(wanted) = explained.wanted {
+            self.app.wanted_size = Some(wanted);
+            self.options.request = Some(wanted.need);
+            self.stale = true;
+        }
+        (explained.title, explained.lines)
     }
 
     /// That figures have aged although nothing arrived.
@@ -327,65 +334,21 @@ impl Live {
         self.app.cost = Some(self.meter.read(&self.view, counts));
     }
 
+    /// What it was told from outside.
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Tells it something else. Threads that run keep what they were begun with.
+    pub fn set_options(&mut self, options: Options) {
+        self.options = options;
+        self.stale = true;
+    }
+
     /// Looks at once.
     pub fn nudge(&self) {
         if let Feed::Driver { sampler, .. } = &self.feed {
             sampler.nudge();
         }
     }
-}
-
-/// The recording that is built in.
-const DEMO: &[u8] = include_bytes!("../../assets/demo.vrt");
-
-type Opened = (Feed, Receiver<Sampled>, Receiver<Tick>);
-
-fn open(options: &Options, from: &From) -> io::Result<Opened> {
-    match from {
-        From::Driver => {
-            let progress = Arc::new(Progress::default());
-            let source = driver(options, &progress);
-            let (sampler, samples) = Sampler::spawn(
-                options.interval_ms,
-                crate::source::Wants::default(),
-                progress,
-                source,
-            )?;
-            let (inspector, facts) = Inspector::spawn(probe(options))?;
-            Ok((Feed::Driver { sampler, inspector }, samples, facts))
-        }
-        From::Hosts(_) => Ok((Feed::Hosts, never(), never())),
-        From::Demo => {
-            let open = || record::Reader::new(DEMO).map_err(unreadable);
-            Ok((Feed::Recording, player::spawn(Pace::speed(1.0), open)?, never()))
-        }
-        From::File(path, speed) => {
-            let (path, pace) = (path.clone(), Pace::speed(*speed));
-            let samples = if path.as_os_str() == "-" {
-                player::spawn(Pace::AsItComes, || {
-                    record::Reader::new(io::BufReader::new(io::stdin())).map_err(unreadable)
-                })?
-            } else {
-                player::spawn(pace, move || {
-                    let recording = record::Recording::open(&path);
-                    recording.and_then(|open| open.ticks(None)).map_err(|error| {
-                        SourceError::Stream(format!("{}: {error}", path.display()))
-                    })
-                })?
-            };
-            Ok((Feed::Recording, samples, never()))
-        }
-    }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn unreadable(error: record::ReadError) -> SourceError {
-    SourceError::Stream(error.to_string())
-}
-
-/// A channel on which nothing comes; it stays open, so that the loop need not know.
-fn never<T>() -> Receiver<T> {
-    let (to, from) = mpsc::channel(1);
-    std::mem::forget(to);
-    from
 }

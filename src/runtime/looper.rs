@@ -18,6 +18,8 @@ use crate::runtime::input::{self, Input};
 use crate::runtime::kill;
 use crate::runtime::live::{Answer, From, Live};
 use crate::runtime::options::Options;
+use crate::runtime::reload;
+use crate::runtime::replaying::Past;
 use crate::runtime::sampler::Sampled;
 use crate::runtime::screen::{Drained, Screen, test_panic};
 use crate::runtime::signals::{Signal, Signals, stop_self};
@@ -171,6 +173,13 @@ impl Looper {
             Happened::Answer(Some(Answer::Message(message))) => {
                 self.update(Event::Message(message))?;
             }
+            Happened::Answer(Some(Answer::Settings(new))) => {
+                let (notifier, screen) = (&mut self.notifier, &mut self.screen);
+                for event in reload::take(new, &mut self.live, notifier, screen) {
+                    self.update(event)?;
+                }
+            }
+            Happened::Answer(Some(Answer::Foreseen(found))) => self.live.foreseen(*found),
             Happened::Model => {
                 self.live.age();
                 self.want_frame(Duration::ZERO);
@@ -244,8 +253,8 @@ impl Looper {
         self.live.rebuild();
         let live = &mut self.live;
         live.measure(self.screen.written_bytes());
-        let context =
-            Context { view: &live.view, history: &live.history, findings: &live.findings };
+        let past = Past::new(&live.history, &live.timeline, &live.replaying);
+        let context = Context { view: &live.view, history: &past, findings: &live.findings };
         let app = &live.app;
         let mut drawn = None;
         self.screen.draw(|grid| drawn = Some(ui::draw(grid, app, context)))?;
@@ -263,6 +272,7 @@ impl Looper {
     fn signal(&mut self, signal: Signal) -> io::Result<()> {
         match signal {
             Signal::Quit => self.end = Some(End::Terminated),
+            Signal::HangUp if reload::terminal_is_there() => self.perform(Effect::Reload)?,
             Signal::HangUp => self.end = Some(End::HungUp),
             Signal::Stop => self.suspend()?,
             Signal::Continue => {
@@ -299,8 +309,8 @@ impl Looper {
 
     fn update(&mut self, event: Event) -> io::Result<()> {
         let live = &mut self.live;
-        let context =
-            Context { view: &live.view, history: &live.history, findings: &live.findings };
+        let past = Past::new(&live.history, &live.timeline, &live.replaying);
+        let context = Context { view: &live.view, history: &past, findings: &live.findings };
         for effect in ui::update(&mut live.app, event, context) {
             self.perform(effect)?;
         }
@@ -329,16 +339,18 @@ impl Looper {
             Effect::Copy(text) => self.copy(&text)?,
             Effect::StartDemo => self.reopen(From::Demo)?,
             Effect::OpenRecording(path) => self.reopen(From::File(path.into(), 1.0))?,
+            Effect::Play(step) => self.live.play(step),
             Effect::Seek(_) => {
-                self.live.age();
+                self.live.play(ui::PlayStep::AsSet);
                 self.want_frame(Duration::ZERO);
             }
             Effect::Explain(text) => {
-                let (title, lines) = crate::runtime::explain::lines(&text, &self.live.view);
+                let (title, lines) = self.live.explain(&text);
                 self.update(Event::Text { title, lines })?;
             }
             Effect::SaveSnapshot => crate::runtime::snapshot::save(&self.live),
             Effect::Look => self.live.wake(),
+            Effect::Reload => reload::begin(&mut self.live),
             Effect::Suspend => self.suspend()?,
         }
         Ok(())

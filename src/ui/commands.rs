@@ -1,11 +1,12 @@
 //! What each action does.
 
-use super::action::{Action, Key};
-use super::app::{App, Context, Page, Position, Prompt, PromptKind, Tab};
-use super::event::{Effect, Seek};
+use super::action::{Action, Group, Key};
+use super::app::{App, Context, Page, Prompt, PromptKind, Tab};
+use super::event::Effect;
 use super::filter::Filter;
 use super::rows::{Row, RowKey, Subject};
-use super::update::{digit_of, seek, step_of, tab_of};
+use super::time;
+use super::update::{digit_of, step_of, tab_of};
 use crate::fields::FieldId;
 use crate::ids::ProcId;
 use crate::sample::KillPreset;
@@ -31,6 +32,9 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
     if let Some(step) = step_of(action, app.drawn.rows.max(1)) {
         return step_by(app, step, context);
     }
+    if action.row().group == Group::Time {
+        return time::act(app, action, context);
+    }
     match action {
         Action::Quit if matches!(app.page, Page::Main | Page::NoGpu(_)) => {
             return vec![Effect::Quit];
@@ -38,6 +42,8 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
         Action::Quit | Action::Leave => leave(app),
         Action::Suspend => return vec![Effect::Suspend],
         Action::Redraw => return vec![Effect::Repaint],
+        Action::Reload => return vec![Effect::Reload],
+        Action::Theme => super::look::next_theme(app),
         Action::Demo | Action::Open if !matches!(app.page, Page::NoGpu(_)) => {
             app.say("there is a GPU: start vramlens --demo or vramlens replay FILE for that");
         }
@@ -67,20 +73,14 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
         }
         Action::Mark => mark(app, context),
         Action::Copy => return copy(app, context),
+        Action::Dismiss => dismiss(app, context),
+        Action::Restore => restore(app),
         Action::Kill => return plan_kill(app, None, context),
         Action::KillChoose => app.choosing = true,
         Action::KillZombies => return zombies(app, context),
-        Action::Faster | Action::Slower => return interval(app, action == Action::Faster),
-        Action::Back | Action::Forward | Action::Oldest | Action::Live | Action::Pause => {
-            return travel(app, action, context);
-        }
-        // Taken above.
-        Action::Up
-        | Action::Down
-        | Action::PageUp
-        | Action::PageDown
-        | Action::Top
-        | Action::Bottom => {}
+        Action::Stacked => app.stacked = !app.stacked,
+        // Those that move and those of time are taken above.
+        _ => {}
     }
     vec![Effect::Redraw]
 }
@@ -138,7 +138,7 @@ fn step_by(app: &mut App, step: isize, context: Context<'_>) -> Vec<Effect> {
             app.selected = rows.get(to).map(Row::key);
         }
         Page::Fixes => {
-            let last = context.findings.len().saturating_sub(1);
+            let last = app.findings(context).len().saturating_sub(1);
             app.finding = app.finding.min(last).saturating_add_signed(step).min(last);
         }
         _ => {
@@ -169,13 +169,13 @@ fn next(app: &mut App, forward: bool, context: Context<'_>) {
 }
 
 fn numbered(app: &mut App, key: Option<Key>, context: Context<'_>) {
+    let Some(number) = digit_of(app, key) else { return };
     if matches!(app.page, Page::Detail(_)) {
-        if let Some(tab) = tab_of(key) {
+        if let Some(tab) = tab_of(number) {
             (app.page, app.scroll) = (Page::Detail(tab), 0);
         }
         return;
     }
-    let Some(number) = digit_of(key) else { return };
     match context.view.gpus.iter().find(|gpu| gpu.sample.index.0 == number) {
         Some(gpu) if app.scope.as_ref() == Some(&gpu.sample.uuid) => app.scope = None,
         Some(gpu) => app.scope = Some(gpu.sample.uuid.clone()),
@@ -211,7 +211,8 @@ fn mark(app: &mut App, context: Context<'_>) {
 }
 
 fn copy(app: &mut App, context: Context<'_>) -> Vec<Effect> {
-    let line = context.findings.get(app.finding).filter(|_| app.page == Page::Fixes);
+    let findings = app.findings(context);
+    let line = findings.get(app.finding).filter(|_| app.page == Page::Fixes);
     let line = line
         .and_then(|finding| finding.fixes.iter().find_map(|fix| fix.line.clone()))
         .map(|line| app.hosts.command_here(&line));
@@ -226,6 +227,45 @@ fn copy(app: &mut App, context: Context<'_>) -> Vec<Effect> {
     }
     app.say("there is nothing to copy here");
     vec![Effect::Redraw]
+}
+
+/// Sends the selected fix away: on the page of fixes the one in full, else the first of the pane.
+fn dismiss(app: &mut App, context: Context<'_>) {
+    let findings = app.findings(context);
+    let rows = app.rows(context.view);
+    let chosen = match app.page {
+        Page::Fixes => findings.get(app.finding.min(findings.len().saturating_sub(1))).copied(),
+        Page::Main | Page::Detail(_) => {
+            let holder = app.subject_of_page(context.view, &rows);
+            let pid = holder.map(|holder| holder.pid);
+            let own = findings.iter().find(|finding| finding.pid.is_some() && finding.pid == pid);
+            own.or_else(|| findings.first().filter(|_| app.page == Page::Main)).copied()
+        }
+        _ => None,
+    };
+    let Some(finding) = chosen else { return app.say("there is no fix here") };
+    let about = match (finding.pid, finding.gpu) {
+        (Some(pid), _) => format!(" for {pid}"),
+        (None, Some(gpu)) => format!(" for GPU {gpu}"),
+        (None, None) => String::new(),
+    };
+    let text = if app.dismissed.add(context.view, finding) {
+        let key = app.settings.keys.label(Action::Restore, true);
+        format!("{} stays away{about}: {key} brings it back", finding.rule)
+    } else {
+        "too many fixes stay away already".to_owned()
+    };
+    app.finding = app.finding.min(app.findings(context).len().saturating_sub(1));
+    app.say(text);
+}
+
+fn restore(app: &mut App) {
+    let text = match app.dismissed.clear() {
+        0 => "no fix was sent away".to_owned(),
+        1 => "one fix is back".to_owned(),
+        n => format!("{n} fixes are back"),
+    };
+    app.say(text);
 }
 
 /// Asks for a plan to end the marked processes, or the selected one.
@@ -262,7 +302,8 @@ fn zombies(app: &mut App, context: Context<'_>) -> Vec<Effect> {
     vec![Effect::Redraw]
 }
 
-fn interval(app: &mut App, faster: bool) -> Vec<Effect> {
+/// Another refresh interval.
+pub(super) fn interval(app: &mut App, faster: bool) -> Vec<Effect> {
     let now = app.settings.interval_ms;
     let next = if faster {
         INTERVALS_MS.iter().rev().find(|ms| **ms < now)
@@ -276,21 +317,4 @@ fn interval(app: &mut App, faster: bool) -> Vec<Effect> {
         }
         None => Vec::new(),
     }
-}
-
-fn travel(app: &mut App, action: Action, context: Context<'_>) -> Vec<Effect> {
-    let now = context.view.at.boot_ms;
-    let oldest = context.history.oldest().map_or(now, |stamp| stamp.boot_ms);
-    let newest = context.history.latest().map_or(now, |stamp| stamp.boot_ms);
-    // A sixtieth of the chart: ten seconds where it shows ten minutes.
-    let step = (app.settings.chart_ms / 60).max(1000);
-    let to = match action {
-        Action::Pause if app.position == Position::Live => Seek::At(now),
-        Action::Back => Seek::At(now.saturating_sub(step).max(oldest)),
-        Action::Oldest => Seek::At(oldest),
-        Action::Forward if app.position == Position::Live => return Vec::new(),
-        Action::Forward if now + step < newest => Seek::At(now + step),
-        _ => Seek::Live,
-    };
-    seek(app, to)
 }

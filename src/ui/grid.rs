@@ -8,6 +8,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
+use super::packed::{packed, unpacked};
 use crate::sample::text;
 
 /// A text of more than one character; the rest of the number is its place in the grid.
@@ -51,63 +52,6 @@ impl Ink {
         let mut ink = Self::default();
         ink.patch(style);
         ink
-    }
-}
-
-const INDEXED: u32 = 1 << 8;
-const RGB: u32 = 1 << 24;
-
-/// 0 for the terminal's own, 1 to 16 for the named, else by number or by red, green and blue.
-const fn packed(color: Color) -> u32 {
-    match color {
-        Color::Reset => 0,
-        Color::Black => 1,
-        Color::Red => 2,
-        Color::Green => 3,
-        Color::Yellow => 4,
-        Color::Blue => 5,
-        Color::Magenta => 6,
-        Color::Cyan => 7,
-        Color::Gray => 8,
-        Color::DarkGray => 9,
-        Color::LightRed => 10,
-        Color::LightGreen => 11,
-        Color::LightYellow => 12,
-        Color::LightBlue => 13,
-        Color::LightMagenta => 14,
-        Color::LightCyan => 15,
-        Color::White => 16,
-        Color::Indexed(n) => INDEXED | n as u32,
-        Color::Rgb(r, g, b) => RGB | (r as u32) << 16 | (g as u32) << 8 | b as u32,
-    }
-}
-
-const fn unpacked(packed: u32) -> Color {
-    const NAMED: [Color; 17] = [
-        Color::Reset,
-        Color::Black,
-        Color::Red,
-        Color::Green,
-        Color::Yellow,
-        Color::Blue,
-        Color::Magenta,
-        Color::Cyan,
-        Color::Gray,
-        Color::DarkGray,
-        Color::LightRed,
-        Color::LightGreen,
-        Color::LightYellow,
-        Color::LightBlue,
-        Color::LightMagenta,
-        Color::LightCyan,
-        Color::White,
-    ];
-    if packed & RGB != 0 {
-        Color::Rgb((packed >> 16) as u8, (packed >> 8) as u8, packed as u8)
-    } else if packed & INDEXED != 0 {
-        Color::Indexed(packed as u8)
-    } else {
-        NAMED[packed as usize % NAMED.len()]
     }
 }
 
@@ -211,6 +155,19 @@ impl Grid {
         let (Some(from), true) = (self.place(x, y), x < end) else { return };
         let cells = self.cells.get_mut(from..from + usize::from(end - x));
         cells.into_iter().flatten().for_each(|cell| cell.ink.patch(style));
+    }
+
+    /// Puts a ground and an ink where there is none but the terminal's own.
+    pub fn lay(&mut self, paper: Style) {
+        let (fore, back) = (paper.fg.map_or(0, packed), paper.bg.map_or(0, packed));
+        for ink in self.cells.iter_mut().map(|cell| &mut cell.ink) {
+            if ink.fore == 0 {
+                ink.fore = fore;
+            }
+            if ink.back == 0 {
+                ink.back = back;
+            }
+        }
     }
 
     /// Empties one cell.

@@ -51,6 +51,7 @@ fn hit_at(app: &mut App, hit: Hit, context: Context<'_>) -> Vec<Effect> {
         Hit::Gpu(uuid) => app.scope = Some(uuid),
         Hit::Tab(tab) => (app.page, app.scroll) = (Page::Detail(tab), 0),
         Hit::Host(n) => return vec![Effect::SelectHost(n), Effect::Redraw],
+        Hit::Time(at_ms) => return super::time::reach(app, at_ms, context),
         Hit::Finding(n) => (app.page, app.finding) = (Page::Fixes, n),
     }
     vec![Effect::Redraw]

@@ -52,6 +52,7 @@ impl Machine {
             },
             gpus: (0..self.gpus).map(|gpu| self.gpu(gpu, second)).collect(),
             nonsense: Nonsense::default(),
+            xid: XidReport::default(),
         }
     }
 

@@ -30,7 +30,20 @@ pub(crate) struct Scenario {
     pub(crate) stall: Vec<Stall>,
     pub(crate) crash: Vec<Stall>,
     pub(crate) burst: Vec<Burst>,
+    /// XID events, delivered once each and in order.
+    pub(crate) event: Vec<Event>,
     pub(crate) generate: Option<Generate>,
+}
+
+/// An XID event.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Event {
+    #[serde(default)]
+    pub(crate) gpu: u32,
+    pub(crate) xid: u64,
+    pub(crate) gi: Option<u32>,
+    pub(crate) ci: Option<u32>,
 }
 
 /// Many equal GPUs, behind those that are listed.
@@ -83,6 +96,8 @@ pub(crate) struct Gpu {
     pub(crate) lost: bool,
     /// Figures change from second to second.
     pub(crate) wobble: bool,
+    /// The card has no events.
+    pub(crate) no_events: bool,
     pub(crate) process: Vec<Process>,
     pub(crate) instance: Vec<Instance>,
 }
@@ -210,6 +225,7 @@ impl Default for Scenario {
             stall: Vec::new(),
             crash: Vec::new(),
             burst: Vec::new(),
+            event: Vec::new(),
             generate: None,
         }
     }
@@ -240,6 +256,7 @@ impl Default for Gpu {
             mig: Some(false),
             lost: false,
             wobble: false,
+            no_events: false,
             process: Vec::new(),
             instance: Vec::new(),
         }

@@ -64,6 +64,7 @@ impl Looper {
 
     pub(super) fn kill(&mut self, event: Option<KillEvent>) -> io::Result<()> {
         if let Some(event) = event {
+            self.live.mark_kill(&event);
             self.update(Event::Kill(event))?;
         }
         self.live.nudge();

@@ -34,6 +34,7 @@ fn prompt(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
         PromptKind::Filter => ("filter", "user: state: gpu: vram>2G !not"),
         PromptKind::Explain => ("error message, paste it", ""),
         PromptKind::Recording => ("recording", "a .vrt file"),
+        PromptKind::Time => ("go to", crate::analyze::moment::FORMS),
     };
     let mut x = canvas.put(1, 0, title, theme.accent);
     x = canvas.put(x, 0, ": ", theme.accent);

@@ -1,5 +1,6 @@
 //! The parts of the screen, one file each.
 
+pub mod charts;
 pub mod detail;
 pub mod fixes;
 pub mod footer;
@@ -12,6 +13,7 @@ pub mod nogpu;
 pub mod table;
 pub mod tabs;
 pub mod text;
+pub mod timeline;
 pub mod workload;
 
 use super::app::{App, Context};
