@@ -64,6 +64,12 @@ fn a_size_that_fits_now_needs_no_steps() {
     let view = view(on(100), runs(TRAIN));
     let answer = would_it_fit(&view, Bytes::gib(40), &run(&view));
     assert!(answer.starts_with("40.0 GiB fit on GPU 0 now: 69.0 GiB are free"), "{answer}");
+    // Only the reserve is missing.
+    let answer = would_it_fit(&view, Bytes::gib(68), &run(&view));
+    assert!(
+        answer.starts_with("68.0 GiB do not fit on GPU 0 now: 69.0 GiB are free, and "),
+        "{answer}"
+    );
 }
 
 #[test]

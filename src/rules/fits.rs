@@ -180,7 +180,10 @@ impl Fit {
                 "{need} fit on GPU {gpu} now: {free} are free, {margin} stay in reserve.\n"
             );
         }
-        let mut text = format!("{need} do not fit on GPU {gpu} now: {free} are free.\n");
+        // With enough bytes free only the reserve is missing, and the sentence must say so.
+        let kept =
+            if need <= free { format!(", and {margin} should stay so") } else { String::new() };
+        let mut text = format!("{need} do not fit on GPU {gpu} now: {free} are free{kept}.\n");
         for step in &self.steps {
             text += &format!("  +{:<9} {}\n", step.bytes.to_string(), step.headline);
             if let Some(line) = &step.line {
