@@ -8,11 +8,17 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 /// Who holds the memory of an NVIDIA GPU, which of it is garbage, whether it is used or only held,
 /// and what to do now.
 #[derive(Debug, Parser)]
-#[command(name = "vramlens", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "vramlens", version, disable_version_flag = true)]
 pub struct Cli {
     /// What to do; the live view without one.
     #[command(subcommand)]
     pub command: Option<Command>,
+    /// Print the version; with --verbose all that a report of a fault needs, and nothing private.
+    #[arg(long, short = 'V')]
+    pub version: bool,
+    /// Say more: with --version.
+    #[arg(long, short = 'v', requires = "version")]
+    pub verbose: bool,
     /// The options of every command.
     #[command(flatten)]
     pub common: Common,
@@ -24,19 +30,6 @@ pub struct Cli {
     pub demo: bool,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  vramlens                               the live view
-  vramlens triage                        who holds the memory and what to do, as a report
-  ssh gpubox vramlens triage             the same of another machine
-  vramlens kill --zombies --dry-run      what one key would end
-  python train.py 2>&1 | vramlens explain
-  vramlens fit model.gguf --context 32768
-
-Exit codes:
-  0 fine   1 findings, or does not fit   2 usage or bad input   3 no driver or no GPU
-  4 the driver does not answer   130 interrupted";
-
 /// Options that read the same everywhere.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Common {
@@ -46,6 +39,9 @@ pub struct Common {
     /// Read this configuration instead of the usual one.
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Keep a log in this file: starts, faults, alerts, and what was ended.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub log: Option<PathBuf>,
     /// Only these GPUs: indexes or the beginnings of UUIDs, separated by commas. For `fit` also a
     /// card that is not here: 24GiB.
     #[arg(long, global = true, value_name = "LIST")]
@@ -98,6 +94,59 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Show every setting, its value and where that comes from.
     Config(ConfigArgs),
+    /// Print completions for a shell, or the manual; for whoever installs this program.
+    Gen(GenArgs),
+}
+
+impl Command {
+    /// Its name, for the log.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Triage(_) => "triage",
+            Self::Kill(_) => "kill",
+            Self::Explain(_) => "explain",
+            Self::Fit(_) => "fit",
+            Self::Fixes(_) => "fixes",
+            Self::Run(_) => "run",
+            Self::Record(_) => "record",
+            Self::Replay(_) => "replay",
+            Self::Serve(_) => "serve",
+            Self::Doctor(_) => "doctor",
+            Self::Config(_) => "config",
+            Self::Gen(_) => "gen",
+        }
+    }
+}
+
+/// `vramlens gen`.
+#[derive(Debug, Args)]
+pub struct GenArgs {
+    /// What to print.
+    #[command(subcommand)]
+    pub what: GenWhat,
+}
+
+/// What is made from the tables of the program.
+#[derive(Debug, Subcommand)]
+pub enum GenWhat {
+    /// Print the completion script of a shell.
+    Completions {
+        /// Which.
+        #[arg(value_name = "SHELL")]
+        shell: clap_complete::Shell,
+    },
+    /// Print a page of the manual, as troff.
+    Man {
+        /// The page of this command; that of vramlens itself without one.
+        #[arg(value_name = "COMMAND")]
+        command: Option<String>,
+    },
+    /// Write all of them into a folder: FOLDER/completions and FOLDER/man.
+    All {
+        /// Where to.
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
 }
 
 /// `vramlens triage`.

@@ -128,6 +128,7 @@ impl Resolved {
             ("view.color", color),
             ("view.ascii", common.ascii.then(|| "true".to_owned())),
             ("view.gpus", common.gpu.clone()),
+            ("log.file", common.log.as_ref().map(|path| path.display().to_string())),
         ];
         for (key, value) in given {
             let row = SETTINGS.iter().find(|row| row.key == key);

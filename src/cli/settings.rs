@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use crate::analyze::alerts::{AlertRules, Threshold};
 use crate::cli::args::ColorWhen;
 use crate::runtime::alerts::Actions;
+use crate::runtime::journal::LogSettings;
 use crate::units::{Bytes, Percent};
 
 /// Every setting, resolved.
@@ -38,6 +39,8 @@ pub struct Settings {
     pub alerts: AlertRules,
     /// How.
     pub alert_actions: Actions,
+    /// Whether a log is kept, where, and how much of it.
+    pub log: LogSettings,
 }
 
 /// One row of the table.
@@ -80,6 +83,8 @@ impl fmt::Display for Origin {
 
 const TIME: &str = "a time such as 500ms, 1s or 10m, from 100ms to 1h";
 const WORDS: &str = "a list of words: [\"notify-send\", \"-u\", \"critical\"]";
+const LOG_SIZE: &str = "a size from 4KiB to 1GiB";
+const LOG_KEEP: &str = "a number from 0 to 99";
 const BOOL: &str = "true or false";
 
 /// All settings, in the order of the example file.
@@ -230,6 +235,20 @@ pub const SETTINGS: &[Setting] = &[
         apply: |s, v| v.parse().map(|on| s.alert_actions.osc9 = on).or(Err(BOOL)),
     },
     Setting {
+        key: "alert.osc777",
+        env: "VRAMLENS_ALERT_OSC777",
+        default: "false",
+        doc: "The same in the form that urxvt, foot, WezTerm and Ghostty know (OSC 777).",
+        apply: |s, v| v.parse().map(|on| s.alert_actions.osc777 = on).or(Err(BOOL)),
+    },
+    Setting {
+        key: "alert.desktop",
+        env: "VRAMLENS_ALERT_DESKTOP",
+        default: "false",
+        doc: "Show an alert on the desktop of this machine by notify-send.",
+        apply: |s, v| v.parse().map(|on| s.alert_actions.desktop = on).or(Err(BOOL)),
+    },
+    Setting {
         key: "alert.command",
         env: "VRAMLENS_ALERT_COMMAND",
         default: "[]",
@@ -246,7 +265,44 @@ pub const SETTINGS: &[Setting] = &[
             Ok(())
         },
     },
+    Setting {
+        key: "log.file",
+        env: "VRAMLENS_LOG_FILE",
+        default: "\"\"",
+        doc: "Keep a log of starts, faults, alerts and kills in this file; \"on\" for ~/.local/state/vramlens/vramlens.log, empty for none.",
+        apply: |s, v| {
+            v.clone_into(&mut s.log.file);
+            Ok(())
+        },
+    },
+    Setting {
+        key: "log.level",
+        env: "VRAMLENS_LOG_LEVEL",
+        default: "\"info\"",
+        doc: "What is worth a line: error, warn, info or debug, each with those before it.",
+        apply: |s, v| v.parse().map(|level| s.log.level = level),
+    },
+    Setting {
+        key: "log.max_bytes",
+        env: "VRAMLENS_LOG_MAX_BYTES",
+        default: "\"1MiB\"",
+        doc: "A log that would grow larger becomes FILE.1, and a new one begins. From 4KiB to 1GiB.",
+        apply: |s, v| log_size(v).map(|bytes| s.log.max_bytes = bytes).ok_or(LOG_SIZE),
+    },
+    Setting {
+        key: "log.keep",
+        env: "VRAMLENS_LOG_KEEP",
+        default: "3",
+        doc: "So many older logs are kept, from 0 to 99: FILE.1 is the newest of them.",
+        apply: |s, v| v.parse().ok().filter(|n| *n <= 99).map(|n| s.log.keep = n).ok_or(LOG_KEEP),
+    },
 ];
+
+/// From a page to what an editor still opens.
+fn log_size(text: &str) -> Option<u64> {
+    let bytes: Bytes = text.parse().ok()?;
+    (4096..=1 << 30).contains(&bytes.0).then_some(bytes.0)
+}
 
 /// `95%`, `20GiB`.
 fn threshold(text: &str) -> Option<Threshold> {

@@ -18,6 +18,8 @@ use crate::runtime::clock;
 const QUEUE: usize = 16;
 /// How long a command may run.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The desktop's own way; the text follows as the summary, in which nothing is markup.
+const NOTIFY_SEND: [&str; 3] = ["notify-send", "--app-name=vramlens", "--"];
 /// Longest text, in characters.
 const TEXT: usize = 400;
 
@@ -30,6 +32,10 @@ pub struct Actions {
     pub bell: bool,
     /// Have the terminal notify the desktop (OSC 9).
     pub osc9: bool,
+    /// The same in the form of urxvt, foot and others (OSC 777).
+    pub osc777: bool,
+    /// Run notify-send.
+    pub desktop: bool,
     /// Append a line to this file.
     pub log: Option<PathBuf>,
 }
@@ -39,6 +45,7 @@ pub struct Notifier {
     alerts: Alerts,
     listens: bool,
     actions: Actions,
+    tmux: bool,
     queue: Option<SyncSender<(Alert, u64)>>,
     dropped: Arc<AtomicU64>,
 }
@@ -50,7 +57,7 @@ impl Notifier {
     /// Where no thread is to be had.
     pub fn spawn(rules: AlertRules, actions: Actions) -> io::Result<Self> {
         let dropped = Arc::new(AtomicU64::new(0));
-        let works = !actions.command.is_empty() || actions.log.is_some();
+        let works = !actions.command.is_empty() || actions.log.is_some() || actions.desktop;
         let queue = if rules.any() && works {
             let (queue, queue_in) = sync_channel(QUEUE);
             let (own, count) = (actions.clone(), Arc::clone(&dropped));
@@ -60,7 +67,8 @@ impl Notifier {
         } else {
             None
         };
-        Ok(Self { listens: rules.any(), alerts: Alerts::new(rules), actions, queue, dropped })
+        let tmux = std::env::var_os("TMUX").is_some_and(|value| !value.is_empty());
+        Ok(Self { listens: rules.any(), alerts: Alerts::new(rules), actions, tmux, queue, dropped })
     }
 
     /// Looks at a view, and has done what is to be done. Gives the bytes for the terminal, empty
@@ -68,11 +76,13 @@ impl Notifier {
     pub fn look(&mut self, view: &View) -> Vec<u8> {
         let mut bytes = Vec::new();
         for alert in self.alerts.look(view) {
+            log::warn!("{}: {}", alert.kind.key(), alert.text);
             bytes.extend(self.terminal(&alert));
             if let Some(queue) = &self.queue
                 && queue.try_send((alert, clock::now().wall_ms)).is_err()
             {
                 self.dropped.fetch_add(1, Ordering::Relaxed);
+                log::warn!("an alert found no room for its command");
             }
         }
         bytes
@@ -90,14 +100,27 @@ impl Notifier {
 
     fn terminal(&self, alert: &Alert) -> Vec<u8> {
         let mut bytes = Vec::new();
+        let text = visible(&alert.text);
         if self.actions.osc9 {
-            bytes.extend(format!("\x1b]9;vramlens: {}\x1b\\", visible(&alert.text)).bytes());
+            bytes.extend(request(&format!("9;vramlens: {text}"), self.tmux).bytes());
+        }
+        if self.actions.osc777 {
+            // The parts stand between semicolons.
+            let text = text.replace(';', ",");
+            bytes.extend(request(&format!("777;notify;vramlens;{text}"), self.tmux).bytes());
         }
         if self.actions.bell {
             bytes.push(7);
         }
         bytes
     }
+}
+
+/// A request to the terminal (OSC). Within tmux it is handed through to the one outside, where tmux
+/// allows that (`allow-passthrough`).
+fn request(text: &str, tmux: bool) -> String {
+    let request = format!("\x1b]{text}\x1b\\");
+    if tmux { format!("\x1bPtmux;{}\x1b\\", request.replace('\x1b', "\x1b\x1b")) } else { request }
 }
 
 /// Without anything that a terminal would obey, or that would end a line or an argument.
@@ -111,9 +134,14 @@ fn work(actions: &Actions, queue: &Receiver<(Alert, u64)>, dropped: &AtomicU64) 
         let lost = dropped.load(Ordering::Relaxed);
         if let Some(path) = &actions.log {
             // A log that cannot be written must not end the session; the next line tries again.
-            let _ = log(path, &alert, wall_ms, lost - told);
+            if let Err(error) = log(path, &alert, wall_ms, lost - told) {
+                log::warn!("{}: {error}", path.display());
+            }
         }
         told = lost;
+        if actions.desktop {
+            run(&NOTIFY_SEND.map(ToOwned::to_owned), &alert);
+        }
         run(&actions.command, &alert);
     }
 }
@@ -142,7 +170,10 @@ fn run(command: &[String], alert: &Alert) {
     what.env("VRAMLENS_ALERT_PID", alert.pid.map_or_else(String::new, |pid| pid.to_string()));
     // The terminal is the view's.
     what.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let Ok(mut child) = what.spawn() else { return };
+    let mut child = match what.spawn() {
+        Ok(child) => child,
+        Err(error) => return log::warn!("cannot run {program}: {error}"),
+    };
     let end = Instant::now() + PATIENCE;
     while let Ok(None) = child.try_wait() {
         if Instant::now() >= end {
@@ -152,5 +183,17 @@ fn run(command: &[String], alert: &Alert) {
             return;
         }
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tmux_is_asked_to_hand_it_through() {
+        assert_eq!(request("9;full", false), "\x1b]9;full\x1b\\");
+        let wrapped = "\x1bPtmux;\x1b\x1b]9;full\x1b\x1b\\\x1b\\";
+        assert_eq!(request("9;full", true), wrapped);
     }
 }

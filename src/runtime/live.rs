@@ -13,6 +13,7 @@ use crate::ids::Stamp;
 use crate::record;
 use crate::rules::{self, Finding};
 use crate::runtime::inspector::Inspector;
+use crate::runtime::journal::{self, Watch};
 use crate::runtime::kill::Killing;
 use crate::runtime::models::Models;
 use crate::runtime::options::{Options, absent, blank, driver, probe};
@@ -85,6 +86,7 @@ pub struct Live {
     options: Options,
     from: From,
     feed: Feed,
+    watch: Watch,
     now: Stamp,
     seen_gpus: bool,
     stale: bool,
@@ -116,6 +118,7 @@ impl Live {
             options,
             from,
             feed,
+            watch: Watch::default(),
             now,
             seen_gpus: false,
             stale: false,
@@ -164,6 +167,7 @@ impl Live {
     /// The source failed: with nothing seen so far the reason fills the screen, otherwise it is a
     /// line.
     pub fn failed(&mut self, error: &SourceError) {
+        log::error!("{error}");
         if self.seen_gpus {
             self.app.message = Some(ui::Message { text: error.to_string(), error: true });
             self.stale = true;
@@ -194,6 +198,9 @@ impl Live {
 
     /// Makes the view of now, where something has changed since the last one.
     pub fn rebuild(&mut self) {
+        if let Some(text) = journal::complaint() {
+            self.app.message = Some(ui::Message { text, error: true });
+        }
         if !self.stale {
             return;
         }
@@ -201,6 +208,7 @@ impl Live {
         self.view = View::build(&self.history, &self.moment());
         crate::analyze::select::keep(&mut self.view, &self.options.gpus);
         if !self.is_replay() {
+            self.watch.look(&self.view);
             self.models.complete(&mut self.view);
         }
         self.findings = rules::run(&self.view);

@@ -9,6 +9,7 @@ pub mod gather;
 mod happened;
 pub mod input;
 pub mod inspector;
+pub mod journal;
 pub mod kill;
 pub mod live;
 pub mod looper;

@@ -20,6 +20,7 @@ use crate::history::History;
 use crate::report::prometheus::{Exposition, Format, Own, render};
 use crate::rules;
 use crate::runtime::inspector::Inspector;
+use crate::runtime::journal::Watch;
 use crate::runtime::options::{Options, blank, driver, probe};
 use crate::runtime::sampler::{Sampled, Sampler};
 use crate::runtime::{clock, gather};
@@ -70,6 +71,7 @@ pub struct Exporter {
     ticks: u64,
     failures: u64,
     last_error: Option<SourceError>,
+    watch: Watch,
 }
 
 /// Something that a person at a log should know.
@@ -111,6 +113,7 @@ impl Exporter {
             ticks: 0,
             failures: 0,
             last_error: None,
+            watch: Watch::default(),
         };
         Ok((exporter, pages_out))
     }
@@ -157,9 +160,10 @@ impl Exporter {
         }
     }
 
-    fn publish(&self) {
+    fn publish(&mut self) {
         let mut view = View::build(&self.history, &self.moment());
         select::keep(&mut view, &self.options.gpus);
+        self.watch.look(&view);
         let findings = rules::run(&view);
         let own = self.own();
         let of = Exposition {
