@@ -247,17 +247,17 @@ mod tests {
         assert_eq!(named("x.log").path(&home), Some("x.log".into()));
     }
 
+    fn of(target: &str, text: &str) -> String {
+        let args = format_args!("{text}");
+        let warn = Record::builder().level(log::Level::Warn).target(target).args(args).build();
+        line(&warn, 0)
+    }
+
     #[test]
     fn a_line_is_one_line_and_nothing_that_a_terminal_obeys() {
-        let record = Record::builder()
-            .level(log::Level::Warn)
-            .target("vramlens::runtime::kill")
-            .args(format_args!("a\u{1b}[2J\nb"))
-            .build();
-        assert_eq!(line(&record, 0), "1970-01-01T00:00:00Z WARN  kill: a␛[2J␊b\n");
-        let long = "x".repeat(10_000);
-        let record = Record::builder().target("vramlens").args(format_args!("{long}")).build();
-        let cut = fit(&long, WIDEST, "…", false).into_owned();
-        assert!(line(&record, 0).ends_with(&format!("vramlens: {cut}\n")));
+        let said = of("vramlens::runtime::kill", "a\u{1b}[2J\nb");
+        assert_eq!(said, "1970-01-01T00:00:00Z WARN  kill: a␛[2J␊b\n");
+        let long = of("vramlens", &"x".repeat(10_000));
+        assert!(long.chars().count() < WIDEST + 50 && long.ends_with("…\n"), "{long}");
     }
 }
