@@ -62,8 +62,9 @@ pub fn page(name: &str) -> Option<String> {
     Some(lines.join("\n").trim_end().to_owned() + "\n")
 }
 
+/// Without the command `help`, which has no page.
 fn built() -> Command {
-    let mut root = command();
+    let mut root = command().disable_help_subcommand(true);
     root.build();
     root
 }
