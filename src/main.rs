@@ -4,13 +4,13 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
-use vramlens::cli::{args::Cli, dispatch, help};
+use vramlens::cli::{args::Cli, entry, help};
 use vramlens::cmd::Exit;
 
 fn main() -> ExitCode {
     let matches = help::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    match dispatch::run(&cli, &|name| std::env::var(name).ok()) {
+    match entry::run(&cli, &|name| std::env::var(name).ok()) {
         Ok(exit) => exit.into(),
         Err(error) => {
             // The terminal may be gone: a failed write is nobody's concern.

@@ -3,15 +3,20 @@
 
 use std::io::IsTerminal;
 use std::path::Path;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
 use crate::cli::args::{Cli, Common};
 use crate::cli::config::resolve;
 use crate::cli::dispatch::Environment;
 use crate::cli::settings::Origin;
-use crate::cmd::{Exit, doctor, top};
+use crate::cmd::{Exit, top};
+use crate::host::{Root, doctor};
 use crate::sample::text::fit;
 use crate::sample::{MachineFacts, Reading};
 
+/// `/proc` and `/sys` answer in milliseconds, or hang.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Longest value, in columns.
 const WIDEST: usize = 200;
 
@@ -41,7 +46,6 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
 }
 
 fn rows(common: &Common, env: Environment<'_>) -> Vec<Row> {
-    let machine = doctor::machine(&doctor::root());
     let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
     let mut rows = vec![
         ("target", target()),
@@ -51,13 +55,13 @@ fn rows(common: &Common, env: Environment<'_>) -> Vec<Row> {
         ("terminal", terminal(env)),
         ("locale", locale(env)),
     ];
-    match machine {
-        Ok(machine) => rows.extend([
+    match machine() {
+        Some(machine) => rows.extend([
             ("runs in", place(&machine)),
             ("driver", driver(&machine)),
             ("library", libraries(&machine)),
         ]),
-        Err(_) => rows.push(("driver", "/proc or /sys does not answer".to_owned())),
+        None => rows.push(("driver", "/proc or /sys does not answer".to_owned())),
     }
     rows.extend(configuration(common, env));
     let homeless = |text: String| match env("HOME").filter(|home| home.len() > 1) {
@@ -67,6 +71,14 @@ fn rows(common: &Common, env: Environment<'_>) -> Vec<Row> {
     rows.into_iter()
         .map(|(name, text)| (name, fit(&homeless(text), WIDEST, "…", false).into_owned()))
         .collect()
+}
+
+/// As `doctor` reads it; `None` where that hangs.
+fn machine() -> Option<MachineFacts> {
+    let (to, facts) = sync_channel(1);
+    let thread = std::thread::Builder::new().name("machine".to_owned());
+    thread.spawn(move || drop(to.send(doctor::read(&Root::machine())))).ok()?;
+    facts.recv_timeout(PATIENCE).ok()
 }
 
 fn unknown() -> String {

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::cli::generate::GenArgs;
+
 /// Who holds the memory of an NVIDIA GPU, which of it is garbage, whether it is used or only held,
 /// and what to do now.
 #[derive(Debug, Parser)]
@@ -92,61 +94,10 @@ pub enum Command {
     Serve(ServeArgs),
     /// Say what can and cannot be seen on this machine, and how to mend it.
     Doctor(DoctorArgs),
-    /// Show every setting, its value and where that comes from.
-    Config(ConfigArgs),
     /// Print completions for a shell, or the manual; for whoever installs this program.
     Gen(GenArgs),
-}
-
-impl Command {
-    /// Its name, for the log.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Triage(_) => "triage",
-            Self::Kill(_) => "kill",
-            Self::Explain(_) => "explain",
-            Self::Fit(_) => "fit",
-            Self::Fixes(_) => "fixes",
-            Self::Run(_) => "run",
-            Self::Record(_) => "record",
-            Self::Replay(_) => "replay",
-            Self::Serve(_) => "serve",
-            Self::Doctor(_) => "doctor",
-            Self::Config(_) => "config",
-            Self::Gen(_) => "gen",
-        }
-    }
-}
-
-/// `vramlens gen`.
-#[derive(Debug, Args)]
-pub struct GenArgs {
-    /// What to print.
-    #[command(subcommand)]
-    pub what: GenWhat,
-}
-
-/// What is made from the tables of the program.
-#[derive(Debug, Subcommand)]
-pub enum GenWhat {
-    /// Print the completion script of a shell.
-    Completions {
-        /// Which.
-        #[arg(value_name = "SHELL")]
-        shell: clap_complete::Shell,
-    },
-    /// Print a page of the manual, as troff.
-    Man {
-        /// The page of this command; that of vramlens itself without one.
-        #[arg(value_name = "COMMAND")]
-        command: Option<String>,
-    },
-    /// Write all of them into a folder: FOLDER/completions and FOLDER/man.
-    All {
-        /// Where to.
-        #[arg(value_name = "FOLDER")]
-        folder: PathBuf,
-    },
+    /// Show every setting, its value and where that comes from.
+    Config(ConfigArgs),
 }
 
 /// `vramlens triage`.

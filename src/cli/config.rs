@@ -124,11 +124,11 @@ impl Resolved {
             ColorWhen::Never => "never".to_owned(),
         });
         let given = [
+            ("log.file", common.log.as_ref().map(|path| path.display().to_string())),
             ("view.interval", common.interval.clone()),
             ("view.color", color),
             ("view.ascii", common.ascii.then(|| "true".to_owned())),
             ("view.gpus", common.gpu.clone()),
-            ("log.file", common.log.as_ref().map(|path| path.display().to_string())),
         ];
         for (key, value) in given {
             let row = SETTINGS.iter().find(|row| row.key == key);

@@ -1,6 +1,6 @@
 //! From the command line to the commands.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -8,11 +8,10 @@ use anyhow::Context;
 use crate::cli::args::{Cli, ColorWhen, Command, RecordArgs, RunArgs, ServeArgs};
 use crate::cli::config::{Resolved, resolve};
 use crate::cli::settings::{SETTINGS, Settings, duration_ms, example};
-use crate::cli::{about, generate, tools};
+use crate::cli::tools;
 use crate::cmd::look::{self, Form};
 use crate::cmd::{Exit, doctor, kill, past, record, run as command, serve, top};
 use crate::runtime::clock;
-use crate::runtime::journal::{self, LogSettings};
 use crate::runtime::live::From;
 use crate::runtime::options::Options;
 use crate::ui::{self, App, theme::Look};
@@ -26,30 +25,11 @@ pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// # Errors
 /// What the user should read on standard error; it exits with 2.
 pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
-    if cli.version {
-        return about::run(cli, env);
-    }
-    let ended = dispatch(cli, env);
-    match &ended {
-        Ok(exit) => log::info!("ends with {}", exit.code()),
-        Err(error) => log::error!("{error:#}"),
-    }
-    if let Some(wrong) = journal::finish() {
-        let _ = writeln!(std::io::stderr(), "vramlens: {wrong}");
-    }
-    ended
-}
-
-fn dispatch(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
     if let Some(Command::Run(RunArgs { monitor: Some(control), command, .. })) = &cli.command {
         return command::monitor(*control, command);
     }
-    if let Some(Command::Gen(args)) = &cli.command {
-        return generate::run(&args.what);
-    }
-    let resolved = resolve(&cli.common, env).inspect_err(|_| log_anyway(cli, env))?;
+    let resolved = resolve(&cli.common, env)?;
     let settings = &resolved.settings;
-    keep_log(cli, &settings.log, env)?;
     let options = options(settings);
     let form = Form { json: cli.common.json, ascii: is_ascii(settings, env) };
     let colours = is_coloured(settings, env) && std::io::stdout().is_terminal();
@@ -90,33 +70,7 @@ fn dispatch(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
         Some(Command::Serve(args)) => serve::run(&serving(args, env), &options),
         Some(Command::Doctor(args)) => doctor::run(&options, form, args.wake),
         Some(Command::Fixes(args)) => tools::fixes(args),
-        // Done above: it needs no configuration.
-        Some(Command::Gen(args)) => generate::run(&args.what),
-    }
-}
-
-/// Begins the log, where one is kept. Its first line says what was started.
-fn keep_log(cli: &Cli, wanted: &LogSettings, env: Environment<'_>) -> anyhow::Result<()> {
-    // What only prints text has nothing to log.
-    let prints = matches!(cli.command, Some(Command::Config(_) | Command::Fixes(_)));
-    if prints || wanted.file.is_empty() {
-        return Ok(());
-    }
-    let path = wanted
-        .path(env)
-        .context("log.file is \"on\", and neither XDG_STATE_HOME nor HOME is set: name a file")?;
-    journal::start(wanted, &path).context("no thread for the log")?;
-    let what = cli.command.as_ref().map_or("the live view", Command::name);
-    log::info!("{} {}: {what}", env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
-    Ok(())
-}
-
-/// A configuration with a mistake is logged where the command line names the file.
-fn log_anyway(cli: &Cli, env: Environment<'_>) {
-    if let Some(path) = &cli.common.log {
-        let file = path.display().to_string();
-        let wanted = LogSettings { file, max_bytes: 1 << 20, keep: 1, ..LogSettings::default() };
-        let _ = keep_log(cli, &wanted, env);
+        Some(Command::Gen(args)) => crate::cli::generate::run(&args.what),
     }
 }
 

@@ -3,11 +3,42 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use clap::{Args, Subcommand};
 use clap_complete::Shell;
 
-use crate::cli::args::GenWhat;
 use crate::cli::{help, man};
 use crate::cmd::{Exit, top};
+
+/// `vramlens gen`.
+#[derive(Debug, Args)]
+pub struct GenArgs {
+    /// What to print.
+    #[command(subcommand)]
+    pub what: GenWhat,
+}
+
+/// What is made from the tables of the program.
+#[derive(Debug, Subcommand)]
+pub enum GenWhat {
+    /// Print the completion script of a shell.
+    Completions {
+        /// Which.
+        #[arg(value_name = "SHELL")]
+        shell: Shell,
+    },
+    /// Print a page of the manual, as troff.
+    Man {
+        /// The page of this command; that of vramlens itself without one.
+        #[arg(value_name = "COMMAND")]
+        command: Option<String>,
+    },
+    /// Write all of them into a folder: FOLDER/completions and FOLDER/man.
+    All {
+        /// Where to.
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
+}
 
 /// The shells that are known.
 pub const SHELLS: [Shell; 5] =

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use crate::analyze::alerts::{AlertRules, Threshold};
 use crate::cli::args::ColorWhen;
 use crate::runtime::alerts::Actions;
-use crate::runtime::journal::LogSettings;
 use crate::units::{Bytes, Percent};
 
 /// Every setting, resolved.
@@ -40,7 +39,7 @@ pub struct Settings {
     /// How.
     pub alert_actions: Actions,
     /// Whether a log is kept, where, and how much of it.
-    pub log: LogSettings,
+    pub log: crate::runtime::journal::LogSettings,
 }
 
 /// One row of the table.
@@ -171,6 +170,37 @@ pub const SETTINGS: &[Setting] = &[
         apply: |s, v| v.parse().map(|on| s.kill_confirm = on).or(Err(BOOL)),
     },
     Setting {
+        key: "log.file",
+        env: "VRAMLENS_LOG_FILE",
+        default: "\"\"",
+        doc: "Keep a log of starts, faults, alerts and kills in this file; \"on\" for ~/.local/state/vramlens/vramlens.log, empty for none.",
+        apply: |s, v| {
+            v.clone_into(&mut s.log.file);
+            Ok(())
+        },
+    },
+    Setting {
+        key: "log.level",
+        env: "VRAMLENS_LOG_LEVEL",
+        default: "\"info\"",
+        doc: "What is worth a line: error, warn, info or debug, each with those before it.",
+        apply: |s, v| v.parse().map(|level| s.log.level = level),
+    },
+    Setting {
+        key: "log.max_bytes",
+        env: "VRAMLENS_LOG_MAX_BYTES",
+        default: "\"1MiB\"",
+        doc: "A log that would grow larger becomes FILE.1, and a new one begins. From 4KiB to 1GiB.",
+        apply: |s, v| log_size(v).map(|bytes| s.log.max_bytes = bytes).ok_or(LOG_SIZE),
+    },
+    Setting {
+        key: "log.keep",
+        env: "VRAMLENS_LOG_KEEP",
+        default: "3",
+        doc: "So many older logs are kept, from 0 to 99: FILE.1 is the newest of them.",
+        apply: |s, v| v.parse().ok().filter(|n| *n <= 99).map(|n| s.log.keep = n).ok_or(LOG_KEEP),
+    },
+    Setting {
         key: "driver.library",
         env: "VRAMLENS_NVML_LIB",
         default: "\"\"",
@@ -264,37 +294,6 @@ pub const SETTINGS: &[Setting] = &[
             s.alert_actions.log = (!v.is_empty()).then(|| v.into());
             Ok(())
         },
-    },
-    Setting {
-        key: "log.file",
-        env: "VRAMLENS_LOG_FILE",
-        default: "\"\"",
-        doc: "Keep a log of starts, faults, alerts and kills in this file; \"on\" for ~/.local/state/vramlens/vramlens.log, empty for none.",
-        apply: |s, v| {
-            v.clone_into(&mut s.log.file);
-            Ok(())
-        },
-    },
-    Setting {
-        key: "log.level",
-        env: "VRAMLENS_LOG_LEVEL",
-        default: "\"info\"",
-        doc: "What is worth a line: error, warn, info or debug, each with those before it.",
-        apply: |s, v| v.parse().map(|level| s.log.level = level),
-    },
-    Setting {
-        key: "log.max_bytes",
-        env: "VRAMLENS_LOG_MAX_BYTES",
-        default: "\"1MiB\"",
-        doc: "A log that would grow larger becomes FILE.1, and a new one begins. From 4KiB to 1GiB.",
-        apply: |s, v| log_size(v).map(|bytes| s.log.max_bytes = bytes).ok_or(LOG_SIZE),
-    },
-    Setting {
-        key: "log.keep",
-        env: "VRAMLENS_LOG_KEEP",
-        default: "3",
-        doc: "So many older logs are kept, from 0 to 99: FILE.1 is the newest of them.",
-        apply: |s, v| v.parse().ok().filter(|n| *n <= 99).map(|n| s.log.keep = n).ok_or(LOG_KEEP),
     },
 ];
 

@@ -56,7 +56,7 @@ fn exit(answer: &Answer, worst: State) -> Exit {
 }
 
 /// In debug builds `VRAMLENS_TEST_ROOT` names a tree that stands for the machine.
-pub fn root() -> PathBuf {
+fn root() -> PathBuf {
     #[cfg(debug_assertions)]
     if let Some(root) = std::env::var_os("VRAMLENS_TEST_ROOT") {
         return root.into();
@@ -64,11 +64,7 @@ pub fn root() -> PathBuf {
     PathBuf::from("/")
 }
 
-/// Reads the machine without asking the driver.
-///
-/// # Errors
-/// Where `/proc` or `/sys` hang, or there are no threads.
-pub fn machine(root: &Path) -> anyhow::Result<MachineFacts> {
+fn machine(root: &Path) -> anyhow::Result<MachineFacts> {
     let (to, facts) = sync_channel(1);
     let root = Root::new(root);
     std::thread::Builder::new()

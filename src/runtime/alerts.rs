@@ -45,7 +45,6 @@ pub struct Notifier {
     alerts: Alerts,
     listens: bool,
     actions: Actions,
-    tmux: bool,
     queue: Option<SyncSender<(Alert, u64)>>,
     dropped: Arc<AtomicU64>,
 }
@@ -67,8 +66,7 @@ impl Notifier {
         } else {
             None
         };
-        let tmux = std::env::var_os("TMUX").is_some_and(|value| !value.is_empty());
-        Ok(Self { listens: rules.any(), alerts: Alerts::new(rules), actions, tmux, queue, dropped })
+        Ok(Self { listens: rules.any(), alerts: Alerts::new(rules), actions, queue, dropped })
     }
 
     /// Looks at a view, and has done what is to be done. Gives the bytes for the terminal, empty
@@ -76,7 +74,6 @@ impl Notifier {
     pub fn look(&mut self, view: &View) -> Vec<u8> {
         let mut bytes = Vec::new();
         for alert in self.alerts.look(view) {
-            log::warn!("{}: {}", alert.kind.key(), alert.text);
             bytes.extend(self.terminal(&alert));
             if let Some(queue) = &self.queue
                 && queue.try_send((alert, clock::now().wall_ms)).is_err()
@@ -100,14 +97,16 @@ impl Notifier {
 
     fn terminal(&self, alert: &Alert) -> Vec<u8> {
         let mut bytes = Vec::new();
+        log::warn!("{}: {}", alert.kind.key(), alert.text);
         let text = visible(&alert.text);
+        let tmux = std::env::var_os("TMUX").is_some_and(|value| !value.is_empty());
         if self.actions.osc9 {
-            bytes.extend(request(&format!("9;vramlens: {text}"), self.tmux).bytes());
+            bytes.extend(request(&format!("9;vramlens: {text}"), tmux).bytes());
         }
         if self.actions.osc777 {
             // The parts stand between semicolons.
             let text = text.replace(';', ",");
-            bytes.extend(request(&format!("777;notify;vramlens;{text}"), self.tmux).bytes());
+            bytes.extend(request(&format!("777;notify;vramlens;{text}"), tmux).bytes());
         }
         if self.actions.bell {
             bytes.push(7);

@@ -13,7 +13,6 @@ use crate::ids::Stamp;
 use crate::record;
 use crate::rules::{self, Finding};
 use crate::runtime::inspector::Inspector;
-use crate::runtime::journal::{self, Watch};
 use crate::runtime::kill::Killing;
 use crate::runtime::models::Models;
 use crate::runtime::options::{Options, absent, blank, driver, probe};
@@ -86,7 +85,6 @@ pub struct Live {
     options: Options,
     from: From,
     feed: Feed,
-    watch: Watch,
     now: Stamp,
     seen_gpus: bool,
     stale: bool,
@@ -118,7 +116,6 @@ impl Live {
             options,
             from,
             feed,
-            watch: Watch::default(),
             now,
             seen_gpus: false,
             stale: false,
@@ -158,6 +155,9 @@ impl Live {
         }
         self.seen_gpus |= self.is_replay();
         self.history.push(tick);
+        if let Some(text) = crate::runtime::journal::complaint() {
+            self.app.message = Some(ui::Message { text, error: true });
+        }
         if self.is_replay() {
             self.now = tick.at();
         }
@@ -167,7 +167,6 @@ impl Live {
     /// The source failed: with nothing seen so far the reason fills the screen, otherwise it is a
     /// line.
     pub fn failed(&mut self, error: &SourceError) {
-        log::error!("{error}");
         if self.seen_gpus {
             self.app.message = Some(ui::Message { text: error.to_string(), error: true });
             self.stale = true;
@@ -198,17 +197,14 @@ impl Live {
 
     /// Makes the view of now, where something has changed since the last one.
     pub fn rebuild(&mut self) {
-        if let Some(text) = journal::complaint() {
-            self.app.message = Some(ui::Message { text, error: true });
-        }
         if !self.stale {
             return;
         }
         self.stale = false;
         self.view = View::build(&self.history, &self.moment());
+        crate::runtime::journal::look(&self.view);
         crate::analyze::select::keep(&mut self.view, &self.options.gpus);
         if !self.is_replay() {
-            self.watch.look(&self.view);
             self.models.complete(&mut self.view);
         }
         self.findings = rules::run(&self.view);

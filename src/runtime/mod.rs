@@ -9,7 +9,6 @@ pub mod gather;
 mod happened;
 pub mod input;
 pub mod inspector;
-pub mod journal;
 pub mod kill;
 pub mod live;
 pub mod looper;
@@ -31,3 +30,6 @@ pub mod screen;
 pub mod serve;
 pub mod signals;
 pub mod snapshot;
+
+// Used by all of them.
+pub mod journal;

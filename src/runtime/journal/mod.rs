@@ -17,10 +17,11 @@ use std::time::Duration;
 
 use log::{LevelFilter, Log, Metadata, Record};
 
+use crate::analyze::View;
 use crate::runtime::clock;
 use crate::sample::text::fit;
 use rotate::File;
-pub use watch::Watch;
+use watch::Watch;
 
 /// Lines that wait at the most.
 const QUEUE: usize = 256;
@@ -121,6 +122,7 @@ struct Journal {
 }
 
 static JOURNAL: OnceLock<Journal> = OnceLock::new();
+static WATCH: Mutex<Watch> = Mutex::new(Watch::new());
 
 /// Begins to keep a log at `path`. Nothing is opened yet: that may wait, and is the thread's work.
 ///
@@ -142,6 +144,25 @@ pub fn start(settings: &LogSettings, path: &Path) -> io::Result<()> {
         log::set_max_level(level);
     }
     Ok(())
+}
+
+/// Logs what is new in a view: a driver that hangs, a GPU that is lost, looks that were. Free of cost
+/// where no log is kept.
+pub fn look(view: &View) {
+    tell(|watch| watch.changes(view));
+}
+
+/// Logs that the driver could not be asked, once for as long as it says the same.
+pub fn failed(error: &str) {
+    tell(|watch| watch.failed(error));
+}
+
+fn tell(look: impl FnOnce(&mut Watch) -> Vec<String>) {
+    if JOURNAL.get().is_some() {
+        for line in look(&mut WATCH.lock().unwrap_or_else(PoisonError::into_inner)) {
+            log::warn!("{line}");
+        }
+    }
 }
 
 /// What is wrong with the log, once.

@@ -6,25 +6,33 @@ use std::collections::BTreeSet;
 use crate::analyze::{Freshness, View};
 
 /// Compares each view with the one before.
-#[derive(Debug, Default)]
-pub struct Watch {
+#[derive(Debug)]
+pub(super) struct Watch {
     stalled: bool,
+    failed: String,
     lost: BTreeSet<String>,
     dropped: u64,
 }
 
 impl Watch {
-    /// Logs what has changed. Free of cost where no log is kept.
-    pub fn look(&mut self, view: &View) {
-        if log::max_level() == log::LevelFilter::Off {
-            return;
-        }
-        for line in self.changes(view) {
-            log::warn!("{line}");
-        }
+    pub(super) const fn new() -> Self {
+        Self { stalled: false, failed: String::new(), lost: BTreeSet::new(), dropped: 0 }
     }
 
-    fn changes(&mut self, view: &View) -> Vec<String> {
+    /// A look that failed; the same again says nothing.
+    pub(super) fn failed(&mut self, error: &str) -> Vec<String> {
+        if self.failed == error {
+            return Vec::new();
+        }
+        error.clone_into(&mut self.failed);
+        vec![error.to_owned()]
+    }
+
+    /// What is new in a view. One of the past, or of a recording, has nothing new.
+    pub(super) fn changes(&mut self, view: &View) -> Vec<String> {
+        if matches!(view.freshness, Freshness::Past | Freshness::Replay) {
+            return Vec::new();
+        }
         let mut lines = Vec::new();
         match &view.freshness {
             Freshness::Stalled { call, gpu, .. } if !self.stalled => {
@@ -33,7 +41,8 @@ impl Watch {
                 let gpu = gpu.map_or_else(String::new, |gpu| format!(" on GPU {gpu}"));
                 lines.push(format!("the driver does not answer{call}{gpu}"));
             }
-            Freshness::Live if std::mem::take(&mut self.stalled) => {
+            Freshness::Live if self.stalled || !self.failed.is_empty() => {
+                (self.stalled, self.failed) = (false, String::new());
                 lines.push("the driver answers again".to_owned());
             }
             _ => {}
@@ -63,7 +72,7 @@ mod tests {
     #[test]
     fn each_change_is_said_once() {
         let mut view = View::build(&History::new(), &blank(clock::now(), 1000));
-        let mut watch = Watch::default();
+        let mut watch = Watch::new();
         assert_eq!(watch.changes(&view), Vec::<String>::new());
         let call = Some("nvmlDeviceGetMemoryInfo".to_owned());
         view.freshness = Freshness::Stalled { call, gpu: None, for_ms: 3000 };
@@ -73,6 +82,11 @@ mod tests {
         assert_eq!(watch.changes(&view), ["3 looks at the driver found no room"]);
         view.freshness = Freshness::Live;
         assert_eq!(watch.changes(&view), ["the driver answers again"]);
+        assert_eq!(watch.failed("the GPU is lost"), ["the GPU is lost"]);
+        assert_eq!(watch.failed("the GPU is lost"), Vec::<String>::new());
+        assert_eq!(watch.changes(&view), ["the driver answers again"]);
+        view.freshness = Freshness::Replay;
+        view.dropped_ticks = 9;
         assert_eq!(watch.changes(&view), Vec::<String>::new());
     }
 }

@@ -20,7 +20,6 @@ use crate::history::History;
 use crate::report::prometheus::{Exposition, Format, Own, render};
 use crate::rules;
 use crate::runtime::inspector::Inspector;
-use crate::runtime::journal::Watch;
 use crate::runtime::options::{Options, blank, driver, probe};
 use crate::runtime::sampler::{Sampled, Sampler};
 use crate::runtime::{clock, gather};
@@ -71,7 +70,6 @@ pub struct Exporter {
     ticks: u64,
     failures: u64,
     last_error: Option<SourceError>,
-    watch: Watch,
 }
 
 /// Something that a person at a log should know.
@@ -113,7 +111,6 @@ impl Exporter {
             ticks: 0,
             failures: 0,
             last_error: None,
-            watch: Watch::default(),
         };
         Ok((exporter, pages_out))
     }
@@ -160,10 +157,10 @@ impl Exporter {
         }
     }
 
-    fn publish(&mut self) {
+    fn publish(&self) {
         let mut view = View::build(&self.history, &self.moment());
+        crate::runtime::journal::look(&view);
         select::keep(&mut view, &self.options.gpus);
-        self.watch.look(&view);
         let findings = rules::run(&view);
         let own = self.own();
         let of = Exposition {
