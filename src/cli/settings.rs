@@ -26,6 +26,8 @@ pub struct Settings {
     pub request: Bytes,
     /// Whether a running process's allocator is read.
     pub allocator: bool,
+    /// Whether a log is kept, where, and how much of it.
+    pub log: crate::runtime::journal::LogSettings,
     /// Whether inference servers are asked about their memory.
     pub servers: bool,
     /// Whether `z` asks before it ends anything.
@@ -38,8 +40,6 @@ pub struct Settings {
     pub alerts: AlertRules,
     /// How.
     pub alert_actions: Actions,
-    /// Whether a log is kept, where, and how much of it.
-    pub log: crate::runtime::journal::LogSettings,
 }
 
 /// One row of the table.

@@ -154,10 +154,10 @@ impl Live {
             self.seen_gpus |= !gpus.gpus.is_empty();
         }
         self.seen_gpus |= self.is_replay();
-        self.history.push(tick);
         if let Some(text) = crate::runtime::journal::complaint() {
             self.app.message = Some(ui::Message { text, error: true });
         }
+        self.history.push(tick);
         if self.is_replay() {
             self.now = tick.at();
         }
