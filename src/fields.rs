@@ -3,9 +3,11 @@
 
 mod cells;
 mod classes;
+mod own;
 
 pub use cells::*;
 pub use classes::*;
+pub use own::{OWN, OwnCost, OwnField, own_line};
 
 /// What a field is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -38,7 +38,20 @@ impl GpuUuid {
     pub fn new(text: &str) -> Self {
         Self(text.into())
     }
+
+    /// In place of one that could not be read; `place` tells it from others.
+    pub fn unknown(place: &dyn fmt::Display) -> Self {
+        Self::new(&format!("{UNKNOWN}{place}"))
+    }
+
+    /// Whether it stands in place of one that could not be read: the GPU may get its own later.
+    pub fn is_unknown(&self) -> bool {
+        self.0.starts_with(UNKNOWN)
+    }
 }
+
+/// How such a stand-in begins.
+const UNKNOWN: &str = "GPU-unknown-";
 
 impl fmt::Display for GpuUuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

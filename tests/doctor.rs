@@ -269,6 +269,25 @@ fn a_sleeping_gpu_is_not_woken() {
 }
 
 #[test]
+fn where_some_sleep_the_others_are_asked() {
+    let machine = Machine::good();
+    machine.gpu("0000:1c:00.0", "nvidia");
+    machine.put("dev/nvidia1", "");
+    let power = "sys/bus/pci/devices/0000:1c:00.0/power";
+    machine.put(&format!("{power}/control"), "auto\n");
+    machine.put(&format!("{power}/runtime_status"), "suspended\n");
+    let fake = Fake::new(&format!("count_calls = true\n{ONE}[[gpu]]\n"));
+    let (report, code) = machine.asked(&fake.library(), &[]);
+    assert_eq!((code, fake.calls("gpu:1")), (0, 0));
+    assert!(fake.calls("gpu:0") > 0);
+    says(&report, "driver", "ok", &["GPUs: 2"]);
+    says(&report, "sleep", "limited", &["0000:1c:00.0 asleep", "vramlens doctor --wake"]);
+    says(&report, "persistence", "ok", &["on for GPU 0"]);
+    let lost = report["lines"].as_array().unwrap().iter().find(|line| line["key"] == "lost");
+    assert!(lost.is_none_or(|line| line["state"] == "ok"), "{lost:?}");
+}
+
+#[test]
 fn persistence_mode_and_its_cost() {
     let machine = Machine::good();
     let off = "[[gpu]]\npersistence = false\n[[gpu]]\n";

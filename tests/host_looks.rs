@@ -116,19 +116,20 @@ fn a_read_that_hangs_is_given_up_and_the_rest_is_there() {
 }
 
 #[test]
-fn everything_can_be_read_anew() {
+fn the_server_of_a_notebook_is_looked_at() {
     let tree = Tree::new();
     tree.put(&init());
-    tree.put(&Process::cuda(604, "python"));
-    tree.put(&Process::new(700, "idle"));
-    let mut probe = tree.probe();
-    probe.look(at(100_000), &[]);
-    tree.put(&Process::cuda(604, "python").with(|process| process.written = 77));
-    tree.put(&Process::new(700, "idle").open(&["dev/nvidia-uvm"]));
-    probe.refresh_all();
-    let tick = probe.look(at(100_500), &[]);
-    assert_eq!(of(&tick, 604).unwrap().written, Some(Bytes(77)));
-    assert!(of(&tick, 700).is_some());
+    tree.put(&Process::new(700, "jupyter-lab"));
+    tree.put(&Process::cuda(604, "python").with(|process| {
+        process.environment = vec!["JPY_PARENT_PID=700".to_owned()];
+    }));
+    assert_eq!(pids(&tree.look(&[604])), [1, 604, 700]);
+    // In a PID namespace of its own the number means another process.
+    tree.put(&Process::cuda(604, "python").with(|process| {
+        process.environment = vec!["JPY_PARENT_PID=700".to_owned()];
+        process.namespace_pids = vec![604, 7];
+    }));
+    assert_eq!(pids(&tree.look(&[604])), [1, 604]);
 }
 
 #[test]

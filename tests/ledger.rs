@@ -3,9 +3,11 @@ mod verdict_support;
 
 use proptest::prelude::*;
 use verdict_support::*;
-use vramlens::analyze::{Freshness, Ledger, View};
+use vramlens::analyze::{Entry, Freshness, Ledger, View};
 use vramlens::history::History;
-use vramlens::sample::{Memory, MemoryApi, MigInfo, Reading, Why};
+use vramlens::sample::{
+    GpuSample, HostFacts, HostMemory, Memory, MemoryApi, MigInfo, Reading, Why,
+};
 use vramlens::units::Bytes;
 
 fn adds_up(ledger: &Ledger) -> bool {
@@ -15,6 +17,7 @@ fn adds_up(ledger: &Ledger) -> bool {
             ledger.processes,
             ledger.survivors,
             ledger.unaccounted,
+            ledger.host,
             ledger.reserved,
             ledger.free,
         ])
@@ -124,6 +127,86 @@ fn no_figure_is_made_up_for_unified_or_lost_memory() {
     assert_eq!(view.gpus[1].ledger, Reading::Absent(Why::GpuLost));
     assert_eq!(view.gpus[1].freshness, Freshness::Lost);
     assert_eq!(view.gpus[2].freshness, Freshness::Live);
+}
+
+#[test]
+fn memory_that_is_shared_with_the_host_is_that_of_the_machine() {
+    let mut sample = gpu(0);
+    sample.memory = Reading::Absent(Why::NotSupported);
+    let mut silent = row(9002, 0);
+    silent.used = Reading::Absent(Why::NotSupported);
+    sample.processes = Reading::Value(vec![row(9001, 20 * GIB), silent]);
+    let mut here = host();
+    let (total, available) = (Bytes(119 * GIB), Bytes(60 * GIB));
+    here.memory = Some(HostMemory { total, available });
+    let view = watched(1, &[sample.clone()], &here, &[]).1;
+    let ledger = view.gpus[0].ledger.get().unwrap();
+    assert!(ledger.unified && adds_up(&ledger), "{ledger:?}");
+    let held = ledger.processes + ledger.survivors;
+    assert_eq!((ledger.total, held, ledger.free), (total, Bytes(20 * GIB), available));
+    assert_eq!((ledger.host, ledger.unaccounted), (Bytes(39 * GIB), Bytes::ZERO));
+    assert_eq!(ledger.processes_without_bytes, 1);
+    assert!(view.gpus[0].unaccounted_causes.is_empty());
+
+    // The kernel's and the driver's figures are not of the same moment.
+    here.memory = Some(HostMemory { total, available: Bytes(110 * GIB) });
+    let ledger = watched(1, &[sample.clone()], &here, &[]).1.gpus[0].ledger.get().unwrap();
+    assert!(adds_up(&ledger), "{ledger:?}");
+    assert_eq!((ledger.host, ledger.shared), (Bytes::ZERO, Bytes(11 * GIB)));
+
+    // Without the kernel's figures, without a list, in slices, or over Windows there is none.
+    let none = |change: &dyn Fn(&mut GpuSample, &mut HostFacts)| {
+        let (mut sample, mut here) = (sample.clone(), here.clone());
+        change(&mut sample, &mut here);
+        assert!(watched(1, &[sample], &here, &[]).1.gpus[0].ledger.value().is_none());
+    };
+    none(&|_, here| here.memory = None);
+    none(&|_, here| here.wsl = true);
+    none(&|sample, _| sample.processes = Reading::Absent(Why::NotSupported));
+    none(&|sample, _| sample.mig_enabled = Reading::Value(true));
+    none(&|sample, _| sample.memory = Reading::Absent(Why::Asleep));
+}
+
+#[test]
+fn over_windows_nothing_is_pretended() {
+    let mut sample = gpu(0);
+    sample.processes = Reading::Absent(Why::NotSupported);
+    sample.memory = Reading::Value(Memory {
+        total: Bytes(24 * GIB),
+        used: Bytes(9 * GIB),
+        reserved: Reading::Value(Bytes(GIB)),
+        free: Bytes(14 * GIB),
+        api: MemoryApi::V2,
+    });
+    let mut here = host();
+    here.wsl = true;
+    let (_, view) = watched(5, &[sample], &here, &[]);
+    let gpu = &view.gpus[0];
+    assert_eq!(gpu.ledger.get().unwrap().unaccounted, Bytes(9 * GIB));
+    assert_eq!(gpu.unaccounted_causes[0].key, "windows");
+    assert_eq!((view.holders.len(), gpu.counts.zombies), (0, 0));
+}
+
+proptest! {
+    #[test]
+    fn shared_memory_adds_up_for_any_input(
+        total in any_bytes(),
+        available in any_bytes(),
+        rows in prop::collection::vec((any::<bool>(), prop::option::of(any_bytes())), 0..12),
+    ) {
+        let entries: Vec<_> = rows
+            .iter()
+            .map(|(of_dead, bytes)| Entry {
+                bytes: bytes.map(Bytes).ok_or(Why::NotSupported).into(),
+                of_dead: *of_dead,
+                cached: Bytes::ZERO,
+            })
+            .collect();
+        let memory = HostMemory { total: Bytes(total), available: Bytes(available) };
+        let ledger = Ledger::unified(&memory, &entries);
+        prop_assert!(adds_up(&ledger), "{:?}", ledger);
+        prop_assert_eq!(ledger.unaccounted, Bytes::ZERO);
+    }
 }
 
 #[test]

@@ -66,6 +66,8 @@ fn full() -> View {
         let traffic = Pcie { rx: BytesPerSecond(1024), tx: BytesPerSecond(2048) };
         gpu.sample.pcie = Reading::Value(traffic);
     }
+    // One without memory of its own, so that its metric is there too.
+    view.gpus.extend(scenes::shared().gpus);
     for holder in &mut view.holders {
         holder.growth = Growth::Steady;
         holder.fragmentation = Fragmentation::Blocks {
@@ -165,6 +167,18 @@ fn what_is_absent_has_no_sample() {
     let unified = prometheus(&scenes::unified());
     assert!(!unified.contains("vramlens_gpu_memory_total_bytes"), "{unified}");
     assert!(unified.contains("vramlens_gpu_up{"), "{unified}");
+    let shared = prometheus(&scenes::shared());
+    for part in ["gpu", "host", "available"] {
+        let is = |line: &str| {
+            line.starts_with("vramlens_gpu_unified_memory_bytes{")
+                && line.contains(&format!("part=\"{part}\""))
+        };
+        assert!(shared.lines().any(is), "{part}: {shared}");
+    }
+    let resting = prometheus(&scenes::resting());
+    let asleep = samples(&resting).filter(|s| name(s) == "vramlens_gpu_asleep");
+    let asleep: Vec<_> = asleep.map(|s| s.ends_with(" 1")).collect();
+    assert_eq!(asleep, [true, true, false]);
     let lost = prometheus(&scenes::lost());
     assert!(samples(&lost).any(|s| name(s) == "vramlens_gpu_up" && s.ends_with(" 0")), "{lost}");
     let nothing = prometheus(&scenes::nothing());

@@ -73,6 +73,44 @@ fn a_gpu_that_is_lost() {
 #[test]
 fn memory_that_is_shared_with_the_host() {
     assert_snapshot!("unified_80x24_ascii", show(&ASCII, &scenes::unified(), (80, 24)));
+    assert_snapshot!("shared_80x24_ascii", show(&ASCII, &scenes::shared(), (80, 24)));
+    assert_snapshot!("shared_80x24_mono", show(&MONO, &scenes::shared(), (80, 24)));
+    assert_snapshot!("shared_160x50", show(&MONO, &scenes::shared(), (160, 50)));
+    assert_snapshot!("shared_160x50_ascii", show(&ASCII, &scenes::shared(), (160, 50)));
+}
+
+#[test]
+fn gpus_that_sleep() {
+    assert_snapshot!("resting_80x24", show(&COLOUR, &scenes::resting(), (80, 24)));
+    assert_snapshot!("resting_120x40_ascii", show(&ASCII, &scenes::resting(), (120, 40)));
+    assert_snapshot!("resting_40x10_ascii", show(&ASCII, &scenes::resting(), (40, 10)));
+}
+
+#[test]
+fn windows_below() {
+    assert_snapshot!("windows_80x24", show(&COLOUR, &scenes::windows(), (80, 24)));
+    assert_snapshot!("windows_160x50_ascii", show(&ASCII, &scenes::windows(), (160, 50)));
+}
+
+#[test]
+fn the_own_cost() {
+    let mut app = app(&COLOUR);
+    app.cost = Some(vramlens::fields::OwnCost {
+        cpu_percent: Reading::Value(0.8),
+        cpu_ms_per_look: Reading::Value(8.1),
+        resident: Reading::Value(vramlens::units::Bytes::mib(14)),
+        driver_ms: Reading::Value(4),
+        driver_calls: Reading::Value(17),
+        terminal_bytes_per_second: Reading::Value(1_230.0),
+        lost_looks: 0,
+    });
+    let last = |size| {
+        let text = text(&screen(&app, &scenes::one_gpu(), &findings(), size));
+        text.lines().last().unwrap_or_default().trim_end().to_owned()
+    };
+    let line = " CPU 0.8% 8.1 ms  memory 14M  driver 4 ms  calls 17  tty 1.2K/s  lost 0";
+    assert!(last((80, 24)).starts_with(line), "{}", last((80, 24)));
+    assert!(line.starts_with(&last((40, 10))), "{}", last((40, 10)));
 }
 
 #[test]
@@ -257,7 +295,7 @@ proptest! {
     #[test]
     fn no_size_and_no_page_makes_it_panic(
         size in (1_u16..310, 1_u16..110),
-        scene in 0_usize..7,
+        scene in 0_usize..10,
         page in 0_usize..12,
         look in 0_usize..3,
         tree in any::<bool>(),
@@ -269,6 +307,9 @@ proptest! {
             3 => scenes::mig(),
             4 => scenes::stalled(),
             5 => scenes::lost(),
+            6 => scenes::shared(),
+            7 => scenes::resting(),
+            8 => scenes::windows(),
             _ => scenes::unified(),
         };
         let mut app = app([&COLOUR, &MONO, &ASCII][look]);

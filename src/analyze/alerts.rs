@@ -225,7 +225,8 @@ impl Alerts {
             })
             .collect();
         for (uuid, (index, _)) in &there {
-            if self.known.len() < MOST {
+            // One that sleeps from the start gets its own name when it wakes.
+            if self.known.len() < MOST && !uuid.is_unknown() {
                 self.known.insert(uuid.clone(), *index);
             }
         }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::history::History;
 use crate::ids::{GpuUuid, Pid, ProcId};
-use crate::sample::{GpuProc, GpuSample, ProcSample, Reading, Why};
+use crate::sample::{GpuProc, GpuSample, HostMemory, ProcSample, Reading, Why};
 use crate::units::Bytes;
 
 impl View {
@@ -102,7 +102,10 @@ fn gpu_view(scene: &Scene<'_>, gpu: &GpuSample, joined: &Joined<'_>) -> GpuView 
     let freshness = freshness::of_gpu(gpu, &joined.view.freshness);
     let ledger = match &gpu.memory {
         _ if freshness == Freshness::Lost => Reading::Absent(Why::GpuLost),
-        Reading::Absent(why) => Reading::Absent(*why),
+        Reading::Absent(why) => match unified(scene, gpu) {
+            Some(memory) => Reading::Value(Ledger::unified(memory, &entries(scene, gpu, joined))),
+            None => Reading::Absent(*why),
+        },
         Reading::Value(memory) => {
             Reading::Value(Ledger::add_up(memory, &entries(scene, gpu, joined), true))
         }
@@ -122,6 +125,18 @@ fn gpu_view(scene: &Scene<'_>, gpu: &GpuSample, joined: &Joined<'_>) -> GpuView 
             .map_or_else(Vec::new, |ledger| causes::ranked(scene, ledger, &here)),
         ledger,
     }
+}
+
+/// The machine's memory, for a whole GPU that has none of its own. Without a list of who holds it
+/// there is nothing to tell apart.
+fn unified<'a>(scene: &Scene<'a>, gpu: &GpuSample) -> Option<&'a HostMemory> {
+    let host = &scene.look?.host;
+    let shares = gpu.memory.why() == Some(Why::NotSupported)
+        && gpu.processes.value().is_some()
+        && gpu.mig.is_none()
+        && gpu.mig_enabled.get() != Some(true)
+        && !host.wsl;
+    host.memory.as_ref().filter(|_| shares)
 }
 
 /// What the ledger of a GPU counts. One in MIG mode that does not list itself has its instances'.

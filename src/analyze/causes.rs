@@ -13,6 +13,7 @@ pub fn ranked(scene: &Scene<'_>, ledger: &Ledger, here: &[&Holder]) -> Vec<Cause
         return Vec::new();
     }
     let mut causes = Vec::new();
+    causes.extend(windows(scene));
     causes.extend(survivors(here));
     causes.extend(hidden(here));
     causes.extend(managed(here));
@@ -44,6 +45,16 @@ fn named(holders: &[&Holder]) -> String {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
     }
+}
+
+/// Under Windows' driver neither the programs of Windows nor the bytes of processes are listed.
+fn windows(scene: &Scene<'_>) -> Option<Cause> {
+    let below = scene.look.is_some_and(|look| look.host.wsl);
+    below.then(|| Cause {
+        key: "windows",
+        pids: Vec::new(),
+        text: "used by Windows and others: cannot be told apart".to_owned(),
+    })
 }
 
 /// Ghosts whose bytes are listed stand in the ledger; only the others can be missing from it.

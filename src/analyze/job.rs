@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::verdict::{guard, variable, worker};
+use super::verdict::{guard, worker};
 use super::{Holder, View};
 use crate::ids::{Pid, ProcId};
 use crate::sample::ProcSample;
@@ -162,14 +162,14 @@ impl<'a> Family<'a> {
 /// A port that a shell exports for everything is no job: both must be ranks.
 fn same_ranks(a: &ProcSample, b: &ProcSample) -> bool {
     let same = |name: &str| {
-        let (mine, theirs) = (variable(a, name), variable(b, name));
+        let (mine, theirs) = (a.variable(name), b.variable(name));
         mine.is_some_and(|value| !value.is_empty()) && mine == theirs
     };
     let ranked =
-        |p: &ProcSample| ["RANK", "LOCAL_RANK"].iter().any(|name| variable(p, name).is_some());
+        |p: &ProcSample| ["RANK", "LOCAL_RANK"].iter().any(|name| p.variable(name).is_some());
     same("TORCHELASTIC_RUN_ID") || (same("MASTER_PORT") && ranked(a) && ranked(b))
 }
 
 fn related(a: &ProcSample, b: &ProcSample) -> bool {
-    a.session == b.session || a.group == b.group || variable(b, "TORCHELASTIC_RUN_ID").is_some()
+    a.session == b.session || a.group == b.group || b.variable("TORCHELASTIC_RUN_ID").is_some()
 }

@@ -1,8 +1,43 @@
 //! Where every byte of a GPU is. The sum holds for any input, however wrong.
 
-use super::Ledger;
-use crate::sample::{Memory, MemoryApi, Reading};
+use serde::Serialize;
+
+use crate::sample::{HostMemory, Memory, MemoryApi, Reading};
 use crate::units::Bytes;
+
+/// Where every byte of a GPU is. Always
+/// `total + shared = processes + survivors + unaccounted + host + reserved + free`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Ledger {
+    /// All of it.
+    pub total: Bytes,
+    /// Used, as the driver says, without `reserved` where the driver tells it apart.
+    pub used: Bytes,
+    /// Held by living processes.
+    pub processes: Bytes,
+    /// Listed under dead pids: kept alive by processes that inherited the device.
+    pub survivors: Bytes,
+    /// Used, and nobody's.
+    pub unaccounted: Bytes,
+    /// Kept by driver and firmware; zero with `reserved_known` false where it is part of `used`.
+    pub reserved: Bytes,
+    /// Whether the driver tells reserved memory apart.
+    pub reserved_known: bool,
+    /// Not held.
+    pub free: Bytes,
+    /// Listed more than once (CUDA IPC): the lists exceed `used` by this much.
+    pub shared: Bytes,
+    /// Whether the GPU has no memory of its own: `total` is the machine's, `free` is what the kernel
+    /// says is available to anybody, and nothing is unaccounted.
+    pub unified: bool,
+    /// Of unified memory: used, and held by no process through the GPU. Programs on the processor,
+    /// the kernel, and what the GPU's processes hold without the driver's list naming it.
+    pub host: Bytes,
+    /// Of `processes`: cached by an allocator and not used, where it could be read.
+    pub cached: Bytes,
+    /// Processes whose bytes the driver does not tell; they are in `unaccounted`.
+    pub processes_without_bytes: u32,
+}
 
 /// What one row of the driver's list adds to the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,9 +82,31 @@ impl Ledger {
             reserved_known: told_apart.is_some(),
             free: total - used - reserved,
             shared: listed - used,
+            unified: false,
+            host: Bytes::ZERO,
             cached: cached.min(processes),
             processes_without_bytes: u32::try_from(without).unwrap_or(u32::MAX),
         }
+    }
+
+    /// Adds up a GPU that has no memory of its own, from the kernel's figures of the machine's.
+    ///
+    /// The driver of a GB10, an Orin or a Thor answers its memory calls with *not supported*; its
+    /// list of processes has their bytes. `MemAvailable` counts caches of files that can be dropped
+    /// as available, which the device's own figure of free memory does not. A GH200 is no such
+    /// machine: it has memory of its own, and the driver tells of it as of any other.
+    /// <https://docs.nvidia.com/dgx/dgx-spark/known-issues.html>
+    pub fn unified(memory: &HostMemory, entries: &[Entry]) -> Self {
+        let free = memory.available.min(memory.total);
+        let whole = Memory {
+            total: memory.total,
+            used: memory.total - free,
+            reserved: Reading::Value(Bytes::ZERO),
+            free,
+            api: MemoryApi::V2,
+        };
+        let all = Self::add_up(&whole, entries, true);
+        Self { unified: true, host: all.unaccounted, unaccounted: Bytes::ZERO, ..all }
     }
 
     /// Whether more is used and nobody's than contexts and rounding explain: above 64 MiB and 1 %.

@@ -21,5 +21,6 @@ pub mod select;
 
 pub use kill_plan::{ExpectedBytes, KillPlan, PlanRow, Refusal, freed_by, plan, zombies};
 pub use kill_proof::{Freed, KillProof, Remaining, kill_proof};
+pub use ledger::{Entry, Ledger};
 pub use verdict::{Effect, TRAPS, Trap, shows_screen};
 pub use view::*;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::ledger::Ledger;
 use super::workload::Workload;
 use crate::ids::{GpuIndex, GpuUuid, Pid, ProcId, Stamp};
 use crate::model::ModelFacts;
@@ -108,34 +109,6 @@ pub struct GpuView {
     pub unaccounted_causes: Vec<Cause>,
 }
 
-/// Where every byte of a GPU is. Always
-/// `total + shared = processes + survivors + unaccounted + reserved + free`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Ledger {
-    /// All of it.
-    pub total: Bytes,
-    /// Used, as the driver says, without `reserved` where the driver tells it apart.
-    pub used: Bytes,
-    /// Held by living processes.
-    pub processes: Bytes,
-    /// Listed under dead pids: kept alive by processes that inherited the device.
-    pub survivors: Bytes,
-    /// Used, and nobody's.
-    pub unaccounted: Bytes,
-    /// Kept by driver and firmware; zero with `reserved_known` false where it is part of `used`.
-    pub reserved: Bytes,
-    /// Whether the driver tells reserved memory apart.
-    pub reserved_known: bool,
-    /// Not held.
-    pub free: Bytes,
-    /// Listed more than once (CUDA IPC): the lists exceed `used` by this much.
-    pub shared: Bytes,
-    /// Of `processes`: cached by an allocator and not used, where it could be read.
-    pub cached: Bytes,
-    /// Processes whose bytes the driver does not tell; they are in `unaccounted`.
-    pub processes_without_bytes: u32,
-}
-
 /// Holders of a GPU, counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Counts {
@@ -175,7 +148,7 @@ pub enum Growth {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cause {
     /// Stable key: `survivors`, `hidden_holders`, `managed_memory`, `display`, `unreadable`,
-    /// `other_namespace`, `driver`.
+    /// `other_namespace`, `driver`, `windows`.
     pub key: &'static str,
     /// Whom it concerns.
     pub pids: Vec<Pid>,

@@ -57,6 +57,9 @@ pub struct Common {
     /// Draw with ASCII characters only.
     #[arg(long, global = true)]
     pub ascii: bool,
+    /// Ask the driver in a process of its own: one that hangs or crashes is replaced.
+    #[arg(long, global = true)]
+    pub isolate: bool,
 }
 
 /// When to use colour.
@@ -98,6 +101,9 @@ pub enum Command {
     Gen(GenArgs),
     /// Show every setting, its value and where that comes from.
     Config(ConfigArgs),
+    /// The process that asks the driver for `--isolate`.
+    #[command(hide = true)]
+    Driver(DriverArgs),
 }
 
 /// `vramlens triage`.
@@ -288,6 +294,23 @@ pub struct ServeArgs {
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
     /// Ask the driver although that wakes a GPU that sleeps.
+    #[arg(long)]
+    pub wake: bool,
+}
+
+/// `vramlens driver`, which only this program itself starts.
+#[derive(Debug, Args)]
+pub struct DriverArgs {
+    /// Who started it.
+    #[arg(long, value_name = "PID")]
+    pub parent: i32,
+    /// The driver's library.
+    #[arg(long, value_name = "FILE")]
+    pub library: String,
+    /// Let go of a GPU that nobody uses.
+    #[arg(long)]
+    pub let_sleep: bool,
+    /// Ask GPUs that sleep too.
     #[arg(long)]
     pub wake: bool,
 }

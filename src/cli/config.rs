@@ -129,6 +129,7 @@ impl Resolved {
             ("view.color", color),
             ("view.ascii", common.ascii.then(|| "true".to_owned())),
             ("view.gpus", common.gpu.clone()),
+            ("driver.isolate", common.isolate.then(|| "true".to_owned())),
         ];
         for (key, value) in given {
             let row = SETTINGS.iter().find(|row| row.key == key);

@@ -1,19 +1,21 @@
 //! From the command line to the commands.
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::cli::args::{Cli, ColorWhen, Command, RecordArgs, RunArgs, ServeArgs};
+use crate::cli::args::{Cli, ColorWhen, Command, DriverArgs, RecordArgs, RunArgs, ServeArgs};
 use crate::cli::config::{Resolved, resolve};
 use crate::cli::settings::{SETTINGS, Settings, duration_ms, example};
 use crate::cli::tools;
 use crate::cmd::look::{self, Form};
 use crate::cmd::{Exit, doctor, kill, past, record, run as command, serve, top};
-use crate::runtime::clock;
 use crate::runtime::live::From;
-use crate::runtime::options::Options;
+use crate::runtime::options::{Options, nvml};
+use crate::runtime::{clock, isolate};
+use crate::source::Progress;
 use crate::ui::{self, App, theme::Look};
 use crate::units::Bytes;
 
@@ -27,6 +29,9 @@ pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
     if let Some(Command::Run(RunArgs { monitor: Some(control), command, .. })) = &cli.command {
         return command::monitor(*control, command);
+    }
+    if let Some(Command::Driver(args)) = &cli.command {
+        return answer(args);
     }
     let resolved = resolve(&cli.common, env)?;
     let settings = &resolved.settings;
@@ -71,7 +76,22 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
         Some(Command::Doctor(args)) => doctor::run(&options, form, args.wake),
         Some(Command::Fixes(args)) => tools::fixes(args),
         Some(Command::Gen(args)) => crate::cli::generate::run(&args.what),
+        // Taken above: it needs no configuration.
+        Some(Command::Driver(_)) => Ok(Exit::Usage),
     }
+}
+
+/// The process that asks the driver for another one.
+fn answer(args: &DriverArgs) -> anyhow::Result<Exit> {
+    let progress = Arc::new(Progress::default());
+    let settings = Settings {
+        nvml_library: args.library.clone(),
+        let_sleep: args.let_sleep,
+        ..Settings::default()
+    };
+    let options = Options { wake: args.wake, ..options(&settings) };
+    isolate::child::run(args.parent, &progress, nvml(&options, &progress))?;
+    Ok(Exit::Fine)
 }
 
 fn options(settings: &Settings) -> Options {
@@ -90,6 +110,9 @@ fn options(settings: &Settings) -> Options {
         allocator: settings.allocator,
         servers: settings.servers,
         mouse: settings.mouse,
+        let_sleep: settings.let_sleep,
+        wake: false,
+        isolate: settings.isolate,
         alerts: settings.alerts,
         alert_actions: settings.alert_actions.clone(),
     }

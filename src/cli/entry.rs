@@ -53,10 +53,15 @@ fn keep_log(cli: &Cli, env: Environment<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether there is anything to log: some commands only print a text.
+/// Whether there is anything to log: some commands only print a text, and processes that this
+/// program starts for itself leave that to it.
 const fn does_something(cli: &Cli) -> bool {
     let Some(command) = &cli.command else { return true };
-    !matches!(command, Command::Config(_) | Command::Fixes(_) | Command::Gen(_))
+    match command {
+        Command::Config(_) | Command::Fixes(_) | Command::Gen(_) | Command::Driver(_) => false,
+        Command::Run(args) => args.monitor.is_none(),
+        _ => true,
+    }
 }
 
 /// The log that the command line names.

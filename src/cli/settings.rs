@@ -34,6 +34,10 @@ pub struct Settings {
     pub kill_confirm: bool,
     /// The driver's library; empty for the usual one.
     pub nvml_library: String,
+    /// Whether the driver is asked in a process of its own.
+    pub isolate: bool,
+    /// Whether a GPU that nobody uses is let go.
+    pub let_sleep: bool,
     /// Only these GPUs; empty for all.
     pub gpus: String,
     /// What to tell of.
@@ -209,6 +213,20 @@ pub const SETTINGS: &[Setting] = &[
             v.clone_into(&mut s.nvml_library);
             Ok(())
         },
+    },
+    Setting {
+        key: "driver.isolate",
+        env: "VRAMLENS_ISOLATE",
+        default: "false",
+        doc: "Ask the driver in a process of its own, which is left behind when it hangs in the kernel and replaced when it crashes.",
+        apply: |s, v| v.parse().map(|on| s.isolate = on).or(Err(BOOL)),
+    },
+    Setting {
+        key: "power.let_sleep",
+        env: "VRAMLENS_LET_SLEEP",
+        default: "true",
+        doc: "Let go of a GPU that may sleep (power/control is auto) after a minute without use. One that sleeps is never woken by watching.",
+        apply: |s, v| v.parse().map(|on| s.let_sleep = on).or(Err(BOOL)),
     },
     Setting {
         key: "alert.vram_above",

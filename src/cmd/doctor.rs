@@ -1,6 +1,6 @@
 //! `vramlens doctor`: what can and cannot be seen here, and how to mend it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::host::{Root, doctor as host};
 use crate::report::doctor::{Answer, Fault, Patient, Report, State, examine, text, worst};
 use crate::runtime::clock;
 use crate::runtime::gather::Gathered;
-use crate::runtime::options::{Options, absent_below, blank};
+use crate::runtime::options::{Options, absent_below, blank, root};
 use crate::sample::MachineFacts;
 use crate::source::SourceError;
 
@@ -31,7 +31,9 @@ const APART_MS: u64 = 1_000;
 pub fn run(options: &Options, form: Form, wake: bool) -> anyhow::Result<Exit> {
     let root = root();
     let machine = machine(&root)?;
-    let (answer, view) = if machine.any_sleeps() && !wake {
+    let options = &Options { wake, ..options.clone() };
+    // Where some are awake these are asked, and no other.
+    let (answer, view) = if machine.all_sleep() && !wake {
         (Answer::NotAsked, View::build(&History::new(), &blank(clock::now(), APART_MS)))
     } else {
         ask(options, &root)?
@@ -53,15 +55,6 @@ fn exit(answer: &Answer, worst: State) -> Exit {
         Answer::Answered | Answer::NotAsked if worst == State::Broken => Exit::Findings,
         Answer::Answered | Answer::NotAsked => Exit::Fine,
     }
-}
-
-/// In debug builds `VRAMLENS_TEST_ROOT` names a tree that stands for the machine.
-fn root() -> PathBuf {
-    #[cfg(debug_assertions)]
-    if let Some(root) = std::env::var_os("VRAMLENS_TEST_ROOT") {
-        return root.into();
-    }
-    PathBuf::from("/")
 }
 
 fn machine(root: &Path) -> anyhow::Result<MachineFacts> {

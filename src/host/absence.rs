@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::host::root::Root;
 use crate::sample::Absence;
 
 /// How the driver failed.
@@ -24,7 +25,7 @@ pub enum Failure {
 pub fn look(root: &Path, failure: Failure, library: &str, detail: &str) -> Absence {
     let modules = Modules::read(root);
     let container = root.join(".dockerenv").exists() || root.join("run/.containerenv").exists();
-    let wsl = root.join("dev/dxg").exists();
+    let wsl = super::facts::wsl(&Root::new(root));
     let gpus = pci_gpus(root);
     let rows = vec![
         ("driver library".to_owned(), library_row(failure, library, detail)),

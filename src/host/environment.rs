@@ -44,6 +44,19 @@ pub const ALLOWED: &[Match] = &[
     Match::Prefix("LLAMA_ARG_"),
     Match::Prefix("VLLM_"),
     Match::Prefix("SGLANG_"),
+    // Text Generation Inference names its settings without a prefix.
+    Match::Exact("MODEL_ID"),
+    Match::Exact("DTYPE"),
+    Match::Exact("QUANTIZE"),
+    Match::Exact("KV_CACHE_DTYPE"),
+    Match::Exact("NUM_SHARD"),
+    Match::Exact("MAX_TOTAL_TOKENS"),
+    Match::Exact("MAX_BATCH_SIZE"),
+    Match::Exact("MAX_BATCH_PREFILL_TOKENS"),
+    Match::Exact("CUDA_MEMORY_FRACTION"),
+    Match::Exact("ACCELERATE_MIXED_PRECISION"),
+    // In a pod its name; elsewhere it is left out.
+    Match::Exact(POD_NAME),
     // Whose job it is.
     Match::Exact("LOCAL_RANK"),
     Match::Exact("RANK"),
@@ -56,6 +69,11 @@ pub const ALLOWED: &[Match] = &[
     Match::Exact("SLURM_STEP_ID"),
     Match::Exact("RAY_JOB_ID"),
 ];
+
+/// Holds the name of the pod where Kubernetes has made the environment.
+const POD_NAME: &str = "HOSTNAME";
+/// Kubernetes gives it to every container.
+const IN_POD: &str = "KUBERNETES_SERVICE_HOST";
 
 /// Parts of names whose value is never kept, whatever the list says.
 const SECRET: [&str; 8] =
@@ -75,10 +93,12 @@ pub(super) fn allowed(name: &str) -> bool {
 /// writes over this memory, so anything may be in it.
 pub(super) fn parse(bytes: &[u8]) -> Vec<EnvVar> {
     let mut found = Vec::new();
+    let mut in_pod = false;
     for record in bytes.split(|byte| *byte == 0) {
         let Some(equals) = memchr::memchr(b'=', record) else { continue };
         let (name, value) = record.split_at(equals);
         let Ok(name) = std::str::from_utf8(name) else { continue };
+        in_pod |= name == IN_POD;
         if !allowed(name) || found.len() >= MOST {
             continue;
         }
@@ -86,6 +106,7 @@ pub(super) fn parse(bytes: &[u8]) -> Vec<EnvVar> {
         let value = lossy(value.get(..VALUE_LIMIT).unwrap_or(value));
         found.push(EnvVar { name: name.to_owned(), value });
     }
+    found.retain(|variable| in_pod || variable.name != POD_NAME);
     found
 }
 
@@ -110,6 +131,16 @@ mod tests {
                 ("RANK", ""),
             ]
         );
+    }
+
+    #[test]
+    fn the_host_name_is_kept_only_where_it_names_a_pod() {
+        let names = |bytes: &[u8]| -> Vec<String> {
+            parse(bytes).into_iter().map(|variable| variable.name).collect()
+        };
+        assert_eq!(names(b"HOSTNAME=gpubox\0RANK=0\0"), ["RANK"]);
+        let pod = names(b"HOSTNAME=trainer-7\0KUBERNETES_SERVICE_HOST=10.0.0.1\0");
+        assert_eq!(pod, ["HOSTNAME"]);
     }
 
     #[test]

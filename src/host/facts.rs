@@ -1,7 +1,8 @@
 //! Where the program runs.
 
 use crate::host::root::{self, Root};
-use crate::sample::{Container, HostFacts, Reading, Why};
+use crate::sample::{Container, HostFacts, HostMemory, Reading, Why};
+use crate::units::Bytes;
 
 /// Inode of the first PID namespace, `PROC_PID_INIT_INO` of the kernel.
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
@@ -21,8 +22,30 @@ pub(super) fn read(root: &Root) -> HostFacts {
             .map_err(not_there)
             .and_then(|text| text.trim().parse().map_err(|_ignored| Why::Nonsense))
             .into(),
-        wsl: root.path("dev/dxg").exists(),
+        wsl: wsl(root),
+        memory: memory(root),
     }
+}
+
+/// `/dev/dxg` is the way to Windows' driver; without it, a kernel of Microsoft's with the library
+/// where WSL2 puts it.
+pub(super) fn wsl(root: &Root) -> bool {
+    let version = || root::text(&root.path("proc/version"), 1024).unwrap_or_default();
+    root.path("dev/dxg").exists()
+        || (root.path("usr/lib/wsl/lib/libnvidia-ml.so.1").exists()
+            && version().to_ascii_lowercase().contains("microsoft"))
+}
+
+/// Changes from moment to moment, unlike the rest.
+pub(super) fn memory(root: &Root) -> Option<HostMemory> {
+    // The two lines are among the first three.
+    let text = root::text(&root.path("proc/meminfo"), 512).ok()?;
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        Some(Bytes(kib.checked_mul(1024)?))
+    };
+    Some(HostMemory { total: field("MemTotal:")?, available: field("MemAvailable:")? })
 }
 
 fn not_there(why: Why) -> Why {
@@ -92,5 +115,40 @@ mod tests {
         assert!(facts.hostname.value().is_some());
         assert!(facts.host_pid_namespace.value().is_some());
         assert!(facts.hidepid.value().is_some());
+        let memory = facts.memory.unwrap();
+        assert!(memory.total > Bytes::ZERO && memory.available <= memory.total);
+    }
+
+    #[test]
+    fn windows_below_is_seen_by_its_device_or_by_its_kernel_and_library() {
+        let of = |files: &[(&str, &str)]| {
+            let dir = tempfile::tempdir().unwrap();
+            for (name, text) in files {
+                let path = dir.path().join(name);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, text).unwrap();
+            }
+            wsl(&Root::new(dir.path()))
+        };
+        let kernel = ("proc/version", "Linux version 5.15.153.1-microsoft-standard-WSL2 (x)\n");
+        let library = ("usr/lib/wsl/lib/libnvidia-ml.so.1", "");
+        assert!(of(&[("dev/dxg", "")]) && of(&[kernel, library]));
+        assert!(!of(&[kernel]) && !of(&[library, ("proc/version", "Linux version 6.1\n")]));
+    }
+
+    #[test]
+    fn a_file_of_memory_without_its_lines_is_no_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("proc")).unwrap();
+        let of = |text: &str| {
+            std::fs::write(dir.path().join("proc/meminfo"), text).unwrap();
+            memory(&Root::new(dir.path()))
+        };
+        let good = "MemTotal:  127600748 kB\nMemFree:   1 kB\nMemAvailable: 118566368 kB\n";
+        let (total, available) = (Bytes(127_600_748 << 10), Bytes(118_566_368 << 10));
+        assert_eq!(of(good), Some(HostMemory { total, available }));
+        for bad in ["", "MemTotal: 1 kB\n", "MemTotal: x kB\nMemAvailable: 1 kB\n"] {
+            assert_eq!(of(bad), None, "{bad}");
+        }
     }
 }

@@ -15,6 +15,7 @@ mod fds;
 mod identity;
 mod listen;
 mod models;
+pub mod power;
 mod preset;
 mod probe;
 mod relatives;

@@ -95,14 +95,6 @@ impl Probe {
         &self.machine.table
     }
 
-    /// Lets the next look read everything anew, as the first one did. For a report that has only a
-    /// few looks.
-    pub fn refresh_all(&mut self) {
-        self.scan.expire();
-        self.facts = None;
-        self.details.values_mut().for_each(Detail::expire);
-    }
-
     /// Looks at every process in `listed`, at every one that has an NVIDIA device open, and at
     /// their ancestors, leaders and group members. A pid that is in `listed` and not in the answer
     /// is no process that this `/proc` shows.
@@ -120,6 +112,10 @@ impl Probe {
         let looks = self.looks;
         self.details.retain(|_, detail| detail.wanted_in == looks);
         self.ask_slow(now);
+        // Only an environment names them, and that is read last.
+        if self.look_at_notebook_servers(now) {
+            self.ask_slow(now);
+        }
         let mut procs: Vec<ProcSample> =
             self.details.values().map(|detail| detail.sample.clone()).collect();
         procs.sort_unstable_by_key(|sample| sample.id);
@@ -136,7 +132,7 @@ impl Probe {
         if let Some((at, facts)) = &self.facts
             && now.boot_ms.saturating_sub(*at) < MACHINE_MS
         {
-            return facts.clone();
+            return HostFacts { memory: facts::memory(&self.machine.root), ..facts.clone() };
         }
         if self.facts.is_some() {
             self.machine.table.refresh();
@@ -192,6 +188,18 @@ impl Probe {
             self.read(pid, Part::Relative, now);
         }
         self.look_at_groups(&holders, now);
+    }
+
+    /// Whether there was one that was not known.
+    fn look_at_notebook_servers(&mut self, now: Stamp) -> bool {
+        let servers: BTreeSet<Pid> =
+            self.details.values().filter_map(|detail| detail.sample.notebook_server()).collect();
+        let mut found = false;
+        for pid in servers {
+            let known = self.details.get(&pid).is_some_and(|d| d.wanted_in == self.looks);
+            found |= !known && !self.full() && self.read(pid, Part::Relative, now);
+        }
+        found
     }
 
     /// Members of the same process group that belong to the same user: the job of a holder.

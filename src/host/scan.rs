@@ -152,16 +152,6 @@ impl Scan {
         }
     }
 
-    /// Makes every process due.
-    pub fn expire(&mut self) {
-        self.first_done = false;
-        self.tasks = None;
-        self.listed_ms = None;
-        for entry in self.entries.values_mut() {
-            entry.due_ms = 0;
-        }
-    }
-
     /// Processes that have a device open.
     pub fn holders(&self) -> impl Iterator<Item = Pid> {
         let holds = |entry: &Entry| entry.devices.value().is_some_and(NvidiaFds::any);

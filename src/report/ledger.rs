@@ -34,6 +34,7 @@ pub(super) fn block(out: &mut String, view: &View, gpu: &GpuView, style: &Style)
     let head = format!("{}  {name}", gpu_name(gpu));
     match gpu.ledger {
         Reading::Absent(why) => line(out, &format!("{head}   memory: {}", why.words()), style),
+        Reading::Value(ledger) if ledger.unified => unified(out, view, gpu, &ledger, &head, style),
         Reading::Value(ledger) => figures(out, view, gpu, &ledger, &head, style),
     }
 }
@@ -55,15 +56,25 @@ fn figures(
     let used = scale.show(rounded.used, ledger.used);
     let total = scale.show(rounded.total, ledger.total);
     line(out, &format!("{head}   {used} of {total} {} used{percent}", scale.unit), style);
+    // A list that could not be read, of a GPU without instances that have one, is no empty list.
+    let unlisted =
+        gpu.sample.processes.why().filter(|_| {
+            gpu.sample.mig_enabled.get() != Some(true) && ledger.processes == Bytes::ZERO
+        });
     let mut row = |label: &str, parts: i64, exact: Bytes, note: &str| {
         let figure = match label {
             "driver" if !ledger.reserved_known => "?".to_owned(),
+            "processes" if unlisted.is_some() => "?".to_owned(),
             _ => scale.show(parts, exact),
         };
         line(out, &format!("  {label:<LABEL$}{figure:>FIGURE$}   {note}"), style);
     };
     let [processes, survivors, unaccounted, reserved, free] = rounded.parts;
-    row("processes", processes, ledger.processes, &processes_note(view, gpu, ledger));
+    let note = unlisted.map_or_else(
+        || processes_note(view, gpu, ledger),
+        |why| format!("not told: {}", why.words()),
+    );
+    row("processes", processes, ledger.processes, &note);
     if ledger.survivors > Bytes::ZERO {
         row("survivors", survivors, ledger.survivors, &survivors_note(view, gpu));
     }
@@ -71,11 +82,46 @@ fn figures(
         row("shared", -rounded.shared, ledger.shared, "listed by more than one process (CUDA IPC)");
     }
     let causes = gpu.unaccounted_causes.first();
-    let likely = causes.map(|cause| format!("likely: {}", clean_for(&cause.text, style.ascii)));
+    let likely = causes.map(|cause| {
+        // Where it cannot be told nothing is likely.
+        let lead = if cause.key == "windows" { "" } else { "likely: " };
+        format!("{lead}{}", clean_for(&cause.text, style.ascii))
+    });
     row("unaccounted", unaccounted, ledger.unaccounted, &likely.unwrap_or_default());
     let told = if ledger.reserved_known { "" } else { "in what is used: an old driver" };
     row("driver", reserved, ledger.reserved, told);
     row("free", free, ledger.free, "");
+}
+
+/// A GPU without memory of its own.
+fn unified(
+    out: &mut String,
+    view: &View,
+    gpu: &GpuView,
+    ledger: &Ledger,
+    head: &str,
+    style: &Style,
+) {
+    let scale = Scale::of(ledger.total);
+    let rounded = Rounded::of(&Ledger { unaccounted: ledger.host, ..*ledger }, scale);
+    let used = scale.show(rounded.used, ledger.used);
+    let total = scale.show(rounded.total, ledger.total);
+    let shares = "used, shared with the host";
+    line(out, &format!("{head}   {used} of {total} {} {shares}", scale.unit), style);
+    let mut row = |label: &str, parts: i64, exact: Bytes, note: &str| {
+        let figure = scale.show(parts, exact);
+        line(out, &format!("  {label:<LABEL$}{figure:>FIGURE$}   {note}"), style);
+    };
+    let [processes, survivors, host, _, free] = rounded.parts;
+    row("GPU-held", processes, ledger.processes, &processes_note(view, gpu, ledger));
+    if ledger.survivors > Bytes::ZERO {
+        row("survivors", survivors, ledger.survivors, &survivors_note(view, gpu));
+    }
+    if ledger.shared > Bytes::ZERO {
+        row("shared", -rounded.shared, ledger.shared, "listed, and not in what the kernel counts");
+    }
+    row("host-used", host, ledger.host, "programs on the processor, and the kernel");
+    row("available", free, ledger.free, "to both");
 }
 
 fn processes_note(view: &View, gpu: &GpuView, ledger: &Ledger) -> String {
@@ -211,6 +257,7 @@ mod tests {
             let ledger = Ledger {
                 total, used, processes, survivors, unaccounted, reserved, free, shared,
                 reserved_known: true, cached: Bytes::ZERO, processes_without_bytes: 0,
+                unified: false, host: Bytes::ZERO,
             };
             let scale = Scale::of(total);
             let rounded = Rounded::of(&ledger, scale);

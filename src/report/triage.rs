@@ -10,7 +10,7 @@ use crate::report::table::{self, Column};
 use crate::report::text::{cells, head, in_order};
 use crate::report::{RedactCommand, Style};
 use crate::rules::{Finding, Fix, Provenance, Severity};
-use crate::sample::Reading;
+use crate::sample::{Reading, Why};
 
 /// The report as JSON: everything of a [`Snapshot`], and the conclusions. The same rules hold.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -190,6 +190,10 @@ fn write_fix(out: &mut String, fix: &Fix, style: &Style) {
     }
 }
 
+/// What cannot be known under WSL2.
+const WINDOWS: &str = "who holds the memory (WSL2: the driver of Windows lists no process and no \
+    program of Windows; its Task Manager shows them)";
+
 /// What could not be seen, one thing a text.
 pub fn not_seen(view: &View) -> Vec<String> {
     let mut unseen = Vec::new();
@@ -211,9 +215,13 @@ pub fn not_seen(view: &View) -> Vec<String> {
     if host.is_some_and(|host| host.host_pid_namespace == Reading::Value(false)) {
         unseen.push("processes outside of this container (run on the host)".to_owned());
     }
+    let wsl = host.is_some_and(|host| host.wsl);
+    if wsl {
+        unseen.push(WINDOWS.to_owned());
+    }
     for gpu in &view.gpus {
         let name = ledger::gpu_name(gpu);
-        let lists = gpu.sample.processes.why();
+        let lists = gpu.sample.processes.why().filter(|why| !(wsl && *why == Why::NotSupported));
         unseen.extend(lists.map(|why| format!("the processes of {name} ({})", why.words())));
         let memory = gpu.ledger.why();
         unseen.extend(memory.map(|why| format!("the memory of {name} ({})", why.words())));

@@ -40,10 +40,13 @@ pub struct Step {
 /// What it takes to have `need` bytes free on this GPU. Only what a fix frees at the least is
 /// counted, and no byte twice.
 pub fn fit_of(view: &View, gpu: &GpuView, need: Bytes, findings: &[Finding]) -> Option<Fit> {
-    let memory = gpu.sample.memory.get()?;
+    let own = gpu.sample.memory.get().map(|memory| (memory.total, memory.free));
+    // One without memory of its own has what the machine has left.
+    let shared = || gpu.ledger.get().filter(|l| l.unified).map(|l| (l.total, l.free));
+    let (total, free) = own.or_else(shared)?;
     let index = gpu.sample.index;
-    let margin = margin(memory.total);
-    let mut missing = (need + margin) - memory.free;
+    let margin = margin(total);
+    let mut missing = (need + margin) - free;
     let mut taken: Vec<&Finding> = Vec::new();
     let mut steps = Vec::new();
     for finding in findings.iter().filter(|finding| finding.gpu == Some(index)) {
@@ -68,7 +71,7 @@ pub fn fit_of(view: &View, gpu: &GpuView, need: Bytes, findings: &[Finding]) -> 
             provenance: saving.provenance,
         });
     }
-    Some(Fit { gpu: index, need, free: memory.free, margin, steps, missing })
+    Some(Fit { gpu: index, need, free, margin, steps, missing })
 }
 
 /// What the finding's process holds on this GPU; a kill may end others as well.

@@ -208,8 +208,10 @@ fn unaccounted(gpu: &GpuView) -> Option<Finding> {
     let likely = gpu.unaccounted_causes.first()?;
     let Reading::Value(ledger) = &gpu.ledger else { return None };
     let index = gpu.sample.index;
+    // Where it cannot be told nothing is likely.
+    let likely_word = if likely.key == "windows" { "" } else { "likely " };
     let headline = format!(
-        "{} on GPU {index} are used and no process is listed with them: likely {}",
+        "{} on GPU {index} are used and no process is listed with them: {likely_word}{}",
         ledger.unaccounted, likely.text
     );
     let mut found = finding(Severity::Notice, index, likely.pids.first().copied(), headline);

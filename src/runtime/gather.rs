@@ -67,11 +67,14 @@ pub async fn gather(
                 // The next look is due an interval later, and has as long again.
                 end = Instant::now() + plan.deadline;
             }
+            // A process of its own that hangs is a driver that hangs.
+            Ok(Some(Sampled::Failed(SourceError::Hangs(_)))) => {
+                out.stalled = Some(stall(sampler, began));
+            }
             Ok(Some(Sampled::Failed(error))) => out.failure = Some(error),
             Ok(Some(Sampled::End) | None) => break,
             Err(_elapsed) => {
-                let waited_ms = began.elapsed().as_millis() as u64;
-                out.stalled = Some(Stall { call: sampler.progress.current(), waited_ms });
+                out.stalled = Some(stall(sampler, began));
             }
         }
         inspector.ask(listed);
@@ -84,6 +87,11 @@ pub async fn gather(
         }
     }
     out
+}
+
+fn stall(sampler: &Sampler, began: Instant) -> Stall {
+    let waited_ms = began.elapsed().as_millis() as u64;
+    Stall { call: sampler.progress.current(), waited_ms }
 }
 
 /// Every process that the driver lists on any GPU, by pid, once.

@@ -12,6 +12,7 @@ use crate::history::History;
 use crate::ids::Stamp;
 use crate::record;
 use crate::rules::{self, Finding};
+use crate::runtime::cost::{Counts, Meter};
 use crate::runtime::inspector::Inspector;
 use crate::runtime::kill::Killing;
 use crate::runtime::models::Models;
@@ -88,6 +89,9 @@ pub struct Live {
     now: Stamp,
     seen_gpus: bool,
     stale: bool,
+    /// What is shown of a source that hangs, until it answers again.
+    complaint: Option<String>,
+    meter: Meter,
 }
 
 impl Live {
@@ -119,6 +123,8 @@ impl Live {
             now,
             seen_gpus: false,
             stale: false,
+            complaint: None,
+            meter: Meter::default(),
         })
     }
 
@@ -152,6 +158,11 @@ impl Live {
         if let (Tick::Gpus(gpus), Feed::Driver { inspector, .. }) = (tick, &self.feed) {
             inspector.ask(gather::listed_pids(tick));
             self.seen_gpus |= !gpus.gpus.is_empty();
+            let shown = self.app.message.as_ref().map(|message| &message.text);
+            if self.complaint.is_some() && shown == self.complaint.as_ref() {
+                self.app.message = None;
+            }
+            self.complaint = None;
         }
         self.seen_gpus |= self.is_replay();
         if let Some(text) = crate::runtime::journal::complaint() {
@@ -167,7 +178,12 @@ impl Live {
     /// The source failed: with nothing seen so far the reason fills the screen, otherwise it is a
     /// line.
     pub fn failed(&mut self, error: &SourceError) {
-        if self.seen_gpus {
+        // Nothing is said of GPUs where only the process that asks has failed.
+        let elsewhere = matches!(error, SourceError::Hangs(_) | SourceError::Died(_));
+        if self.seen_gpus || elsewhere {
+            // That one has ended stays true when another answers.
+            let hangs = matches!(error, SourceError::Hangs(_));
+            self.complaint = hangs.then(|| error.to_string());
             self.app.message = Some(ui::Message { text: error.to_string(), error: true });
             self.stale = true;
             return;
@@ -254,6 +270,29 @@ impl Live {
         if let Feed::Driver { sampler, .. } = &self.feed {
             sampler.set_interval(interval_ms);
         }
+    }
+
+    /// Looks at once, at GPUs that sleep too.
+    pub fn wake(&self) {
+        if let Feed::Driver { sampler, .. } = &self.feed {
+            sampler.progress.wake();
+            sampler.nudge();
+        }
+    }
+
+    /// Measures what this program costs, while that is shown.
+    pub fn measure(&mut self, written_bytes: u64) {
+        if !self.app.shows_cost {
+            self.app.cost = None;
+            return;
+        }
+        let apart = match &self.feed {
+            Feed::Driver { sampler, .. } => sampler.progress.apart(),
+            Feed::Recording => None,
+        };
+        let looks = self.history.gpu_tick().map_or(0, |tick| tick.seq + 1);
+        let counts = Counts { written_bytes, looks, apart };
+        self.app.cost = Some(self.meter.read(&self.view, counts));
     }
 
     /// Looks at once.

@@ -191,7 +191,10 @@ impl Looper {
                 self.alert();
                 self.prove()?;
             }
-            Some(Sampled::Failed(error)) => self.live.failed(&error),
+            Some(Sampled::Failed(error)) => {
+                self.live.failed(&error);
+                self.want_frame(Duration::ZERO);
+            }
             Some(Sampled::End) | None => self.live.ended()?,
         }
         Ok(())
@@ -225,6 +228,7 @@ impl Looper {
         test_panic("loop");
         self.live.rebuild();
         let live = &mut self.live;
+        live.measure(self.screen.written_bytes());
         let context =
             Context { view: &live.view, history: &live.history, findings: &live.findings };
         let app = &live.app;
@@ -324,6 +328,7 @@ impl Looper {
                 self.update(Event::Text { title, lines })?;
             }
             Effect::SaveSnapshot => crate::runtime::snapshot::save(&self.live),
+            Effect::Look => self.live.wake(),
             Effect::Suspend => self.suspend()?,
         }
         Ok(())

@@ -1,18 +1,22 @@
 //! What a session is told from outside, and what it opens with that.
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::analyze::Moment;
 use crate::analyze::alerts::AlertRules;
+use crate::host::Root;
 use crate::host::absence::{self, Failure};
+use crate::host::power::Power;
 use crate::ids::Stamp;
 use crate::runtime::alerts::Actions;
 use crate::runtime::clock;
+use crate::runtime::isolate::{Isolated, Plan};
 use crate::runtime::probing::Probing;
-use crate::sample::Absence;
+use crate::sample::{Absence, Tick};
 use crate::source::nvml::{LIBRARY, NvmlOptions, NvmlSource};
-use crate::source::{Progress, SourceError};
+use crate::source::{Progress, Source, SourceError, Wants};
 use crate::units::Bytes;
 
 /// What the view is told from outside.
@@ -34,6 +38,12 @@ pub struct Options {
     pub servers: bool,
     /// Whether the mouse is used.
     pub mouse: bool,
+    /// Whether a GPU that nobody uses is let go, so that it can sleep.
+    pub let_sleep: bool,
+    /// Whether GPUs that sleep are asked all the same, which wakes them.
+    pub wake: bool,
+    /// Whether the driver calls are made in a process of their own.
+    pub isolate: bool,
     /// What the user wants to be told of.
     pub alerts: AlertRules,
     /// And how.
@@ -53,13 +63,58 @@ pub fn probe(options: &Options) -> impl FnOnce() -> Probing + Send + use<> {
     move || Probing::new(allocator, servers)
 }
 
+/// The real source: the driver, in this process or in one of its own.
+pub enum Driver {
+    /// In this process.
+    Here(Box<NvmlSource>),
+    /// In one of its own.
+    Apart(Box<Isolated>),
+}
+
+impl Source for Driver {
+    fn next(&mut self, now: Stamp, wants: Wants) -> Result<Option<Tick>, SourceError> {
+        match self {
+            Self::Here(source) => source.next(now, wants),
+            Self::Apart(source) => source.next(now, wants),
+        }
+    }
+}
+
 /// The real source.
-pub fn driver(options: &Options, progress: &Arc<Progress>) -> NvmlSource {
+pub fn driver(options: &Options, progress: &Arc<Progress>) -> Driver {
+    if !options.isolate {
+        return Driver::Here(Box::new(nvml(options, progress)));
+    }
+    let mut arguments: Vec<OsString> = ["driver", "--parent"].map(Into::into).into();
+    arguments.extend([std::process::id().to_string().into(), "--library".into()]);
+    arguments.push(options.library_name().into());
+    arguments.extend(options.let_sleep.then(|| "--let-sleep".into()));
+    arguments.extend(options.wake.then(|| "--wake".into()));
+    let plan = Plan::of_self(arguments, options.interval_ms);
+    Driver::Apart(Box::new(Isolated::new(plan, Arc::clone(progress))))
+}
+
+/// The driver, in this process.
+pub fn nvml(options: &Options, progress: &Arc<Progress>) -> NvmlSource {
     let pid_max = std::fs::read_to_string("/proc/sys/kernel/pid_max").ok();
     // Without /proc no pid can be judged; the kernel's own upper bound is 2^22.
     let pid_max = pid_max.and_then(|text| text.trim().parse().ok()).unwrap_or(1 << 22);
     let nvml = NvmlOptions { library: options.library_name().into(), pid_max };
-    NvmlSource::new(nvml, Arc::clone(progress), clock::now)
+    let source = NvmlSource::new(nvml, Arc::clone(progress), clock::now);
+    if options.wake {
+        return source;
+    }
+    let mut power = Power::new(Root::new(root()));
+    source.sparing(Box::new(move || power.look()), options.let_sleep)
+}
+
+/// In debug builds `VRAMLENS_TEST_ROOT` names a tree that stands for the machine.
+pub fn root() -> PathBuf {
+    #[cfg(debug_assertions)]
+    if let Some(root) = std::env::var_os("VRAMLENS_TEST_ROOT") {
+        return root.into();
+    }
+    PathBuf::from("/")
 }
 
 /// What the machine shows where a driver should be.

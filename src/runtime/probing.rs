@@ -5,6 +5,7 @@ use crate::host::{DeviceRole, Options, Probe, StandIn};
 use crate::ids::{Pid, Stamp};
 use crate::runtime::asking::Asking;
 use crate::runtime::inspector::{Listed, Look};
+use crate::runtime::options::root;
 use crate::sample::ProcTick;
 
 /// Looks at `/proc`, and at the allocators of what it finds there.
@@ -19,7 +20,7 @@ impl Probing {
     pub fn new(allocators: bool, servers: bool) -> Self {
         let options = Options { stand_ins: stand_ins(), ..Options::default() };
         Self {
-            probe: Probe::new("/", options),
+            probe: Probe::new(root(), options),
             allocators: allocators.then(Reader::default),
             // Without a thread to be had there is nobody to ask.
             servers: if servers { Asking::spawn().ok() } else { None },

@@ -96,8 +96,9 @@ impl MachineFacts {
         }
     }
 
-    /// Whether any GPU sleeps.
-    pub fn any_sleeps(&self) -> bool {
-        self.pci.value().is_some_and(|gpus| gpus.iter().any(|gpu| gpu.sleeps))
+    /// Whether there are GPUs and all of them sleep.
+    pub fn all_sleep(&self) -> bool {
+        let all = |gpus: &Vec<PciGpu>| !gpus.is_empty() && gpus.iter().all(|gpu| gpu.sleeps);
+        self.pci.value().is_some_and(all)
     }
 }

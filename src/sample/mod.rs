@@ -9,6 +9,7 @@ mod gap;
 mod gpu;
 mod kill;
 mod machine;
+mod power;
 mod proc;
 mod reading;
 mod redact;
@@ -28,8 +29,10 @@ pub use kill::{KillEvent, KillOrder, KillPreset, KillStep, KillTarget};
 pub use machine::{
     Access, CAP_KILL, CAP_SYS_PTRACE, DeviceFile, LibraryFile, MachineFacts, ModuleFacts, PciGpu,
 };
+pub use power::{PciPower, RuntimeState, pci_address};
 pub use proc::{
-    Container, EnvVar, HostFacts, NvidiaFds, ProcSample, ProcState, ProcTick, ScanReport, Signals,
+    Container, EnvVar, HostFacts, HostMemory, NvidiaFds, ProcSample, ProcState, ProcTick,
+    ScanReport, Signals,
 };
 pub use reading::{Reading, Why};
 pub use redact::redact;

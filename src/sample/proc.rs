@@ -50,8 +50,20 @@ pub struct HostFacts {
     pub hidepid: Reading<bool>,
     /// `kernel.yama.ptrace_scope`; absent where the kernel has none.
     pub ptrace_scope: Reading<u32>,
-    /// `/dev/dxg` is there: Windows' driver below.
+    /// Windows' driver is below (WSL2).
     pub wsl: bool,
+    /// The machine's own memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<HostMemory>,
+}
+
+/// The machine's own memory, as `/proc/meminfo` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostMemory {
+    /// `MemTotal`.
+    pub total: Bytes,
+    /// `MemAvailable`: what can be had without swapping, caches that can be dropped counted in.
+    pub available: Bytes,
 }
 
 /// One process.
@@ -143,6 +155,20 @@ pub struct ProcSample {
     pub server: Option<Reading<ServerSample>>,
 }
 
+impl ProcSample {
+    /// A variable of its environment, where that was read. Hostile text.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        let environment = self.environment.as_ref()?.value()?;
+        environment.iter().find(|var| var.name == name).map(|var| var.value.as_str())
+    }
+
+    /// The notebook server that a kernel's environment names; not across PID namespaces.
+    pub fn notebook_server(&self) -> Option<Pid> {
+        let pid = self.variable("JPY_PARENT_PID")?.parse().ok().map(Pid)?;
+        (self.namespace_pids.len() <= 1).then_some(pid)
+    }
+}
+
 const fn no_pid() -> Pid {
     Pid(0)
 }
@@ -195,7 +221,7 @@ pub struct Signals {
 pub struct NvidiaFds {
     /// `/dev/nvidiactl`.
     pub control: bool,
-    /// `/dev/nvidia-uvm`: only CUDA programs open it, monitors do not.
+    /// `/dev/nvidia-uvm`: CUDA programs open it; since driver 580 monitors do, too.
     pub uvm: bool,
     /// Minor numbers of `/dev/nvidiaN`. CUDA opens every visible GPU: this does not say which one
     /// is used.

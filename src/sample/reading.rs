@@ -20,6 +20,8 @@ pub enum Why {
     TimedOut,
     /// The GPU sleeps and is not woken for this.
     Asleep,
+    /// Nobody uses the GPU: it is let alone so that it can sleep.
+    LetSleep,
     /// The process ended meanwhile.
     Gone,
     /// Nobody asked for it: it is slow to read and nothing shows it.
@@ -35,13 +37,14 @@ pub enum Why {
 }
 
 impl Why {
-    const NAMED: [(Self, &'static str, &'static str); 11] = [
+    const NAMED: [(Self, &'static str, &'static str); 12] = [
         (Self::NotSupported, "not_supported", "not supported here"),
         (Self::NoPermission, "no_permission", "no permission"),
         (Self::OldDriver, "old_driver", "the driver is too old"),
         (Self::GpuLost, "gpu_lost", "the GPU is lost"),
         (Self::TimedOut, "timed_out", "no answer in time"),
         (Self::Asleep, "asleep", "the GPU sleeps"),
+        (Self::LetSleep, "let_sleep", "nobody uses it: it is let sleep"),
         (Self::Gone, "gone", "the process has ended"),
         (Self::NotAsked, "not_asked", "not asked for"),
         (Self::NotYet, "not_yet", "not yet known"),

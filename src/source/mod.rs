@@ -4,9 +4,13 @@ pub mod nvml;
 pub mod replay;
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::ids::{GpuIndex, Stamp};
-use crate::sample::Tick;
+use crate::sample::{PciPower, Tick};
+
+/// Looks at the power of all GPUs without the driver, and without waking one.
+pub type Eyes = Box<dyn FnMut() -> Vec<PciPower> + Send>;
 
 /// What the view shows now, so that slow calls are made only for somebody who looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,7 +42,11 @@ pub struct InFlight {
 /// The place where a source says which call it is about to make, so that another thread can name
 /// the one that hangs.
 #[derive(Debug, Default)]
-pub struct Progress(Mutex<Option<InFlight>>);
+pub struct Progress {
+    in_flight: Mutex<Option<InFlight>>,
+    look: AtomicBool,
+    apart: AtomicU32,
+}
 
 impl Progress {
     /// Says that `call` begins.
@@ -56,8 +64,28 @@ impl Progress {
         self.lock().clone()
     }
 
+    /// Wants one look at GPUs that are let sleep, by a user's word.
+    pub fn wake(&self) {
+        self.look.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether that was wanted since the last time.
+    pub fn take_wake(&self) -> bool {
+        self.look.swap(false, Ordering::Relaxed)
+    }
+
+    /// Says which process makes the calls, where it is not this one; 0 for none.
+    pub fn set_apart(&self, pid: u32) {
+        self.apart.store(pid, Ordering::Relaxed);
+    }
+
+    /// The process that makes the calls, where it is not this one.
+    pub fn apart(&self) -> Option<u32> {
+        Some(self.apart.load(Ordering::Relaxed)).filter(|pid| *pid != 0)
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<InFlight>> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.in_flight.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -97,6 +125,12 @@ pub enum SourceError {
         /// The library's number for it.
         code: i32,
     },
+    /// The process that asks the driver hangs.
+    #[error("{0}")]
+    Hangs(String),
+    /// The process that asks the driver has ended.
+    #[error("{0}")]
+    Died(String),
     /// The recording or stream cannot be read.
     #[error("{0}")]
     Stream(String),

@@ -37,6 +37,8 @@ pub enum Action {
     Copy,
     Explain,
     Snapshot,
+    Look,
+    Cost,
     Demo,
     Open,
     Help,
@@ -136,6 +138,8 @@ actions! {
     Act Copy "copy" ["y"], "copy", "copy the line or the pid (OSC 52, works over SSH)";
     Program Explain "explain" ["e"], "explain", "explain an error message: paste it";
     Program Snapshot "snapshot" ["w"], "save", "write this moment to a file";
+    Program Look "look" ["u"], "look", "look at GPUs that sleep or are let sleep: wakes them";
+    Program Cost "cost" ["c"], "own cost", "what this program costs, in the last line";
     Program Demo "demo" ["d"], "demo", "without a GPU: a recording of a real one";
     Program Open "open" ["r"], "open a recording", "without a GPU: open a recording";
     Program Help "help" ["?", "f1"], "help", "this page";

@@ -10,7 +10,7 @@ use super::kill::Dialog;
 use super::rows::{Choice, Row, RowKey, Sort, Subject, build};
 use super::theme::Look;
 use crate::analyze::{Holder, View};
-use crate::fields::FieldId;
+use crate::fields::{FieldId, OwnCost};
 use crate::history::{ChartPoint, History};
 use crate::ids::{GpuUuid, Pid, Stamp};
 use crate::rules::Finding;
@@ -239,6 +239,10 @@ pub struct App {
     pub drawn: Drawn,
     /// What was last asked for.
     pub wanted: Wants,
+    /// Whether the last line shows what this program costs.
+    pub shows_cost: bool,
+    /// What it costs; while it is shown.
+    pub cost: Option<OwnCost>,
 }
 
 impl App {

@@ -46,6 +46,8 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
             app.prompt = Some(Prompt { kind: PromptKind::Recording, text: String::new() });
         }
         Action::Snapshot => return vec![Effect::SaveSnapshot],
+        Action::Look => return vec![Effect::Look],
+        Action::Cost => app.shows_cost = !app.shows_cost,
         Action::Help => open(app, Page::Help),
         Action::Fixes => open(app, Page::Fixes),
         Action::Detail => detail(app, context),

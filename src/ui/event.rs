@@ -79,6 +79,8 @@ pub enum Effect {
     Explain(String),
     /// Write this moment to a file.
     SaveSnapshot,
+    /// Look at GPUs that sleep too.
+    Look,
     /// To the shell.
     Suspend,
 }

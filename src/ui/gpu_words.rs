@@ -70,8 +70,18 @@ pub fn fullness(ledger: &Ledger) -> (f64, String) {
     (percent, format!("{shown:>3.0}% of {}", ledger.total.short()))
 }
 
+/// Why a GPU is not asked, where that is for the sake of its sleep.
+pub fn at_rest(gpu: &GpuView) -> Option<Why> {
+    gpu.sample.memory.why().filter(|why| matches!(why, Why::Asleep | Why::LetSleep))
+}
+
 /// The state of a GPU in a word.
 pub fn health(gpu: &GpuView, theme: &Theme) -> (String, Style) {
+    match at_rest(gpu) {
+        Some(Why::Asleep) => return ("asleep".to_owned(), theme.dim),
+        Some(_) => return ("let sleep".to_owned(), theme.dim),
+        None => {}
+    }
     match &gpu.freshness {
         Freshness::Lost => return ("lost".to_owned(), theme.bad),
         Freshness::Stalled { for_ms, .. } => {

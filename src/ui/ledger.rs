@@ -113,7 +113,11 @@ pub fn segments(
         let style = theme.unaccounted;
         all.push(segment(ledger.unaccounted, glyphs.unaccounted, style, "unaccounted"));
     }
-    all.push(segment(ledger.free, glyphs.free, theme.free, "free"));
+    if ledger.unified {
+        all.push(segment(ledger.host, glyphs.host, theme.text, "host"));
+    }
+    let free = if ledger.unified { "available" } else { "free" };
+    all.push(segment(ledger.free, glyphs.free, theme.free, free));
     if ledger.reserved_known {
         all.push(segment(ledger.reserved, glyphs.reserved, theme.reserved, "driver"));
     }

@@ -153,6 +153,8 @@ pub struct Glyphs {
     pub cached: &'static str,
     /// Used, and nobody's.
     pub unaccounted: &'static str,
+    /// Used by programs on the processor, of memory that both share.
+    pub host: &'static str,
     /// Not held.
     pub free: &'static str,
     /// Kept by the driver.
@@ -201,6 +203,7 @@ impl Glyphs {
             others: "▒",
             cached: "░",
             unaccounted: "?",
+            host: "≡",
             free: "·",
             reserved: "▚",
             levels: [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
@@ -233,6 +236,7 @@ impl Glyphs {
             others: "o",
             cached: ":",
             unaccounted: "?",
+            host: "&",
             free: ".",
             reserved: "@",
             levels: [" ", "_", ".", "-", "=", "+", "*", "#", "#"],

@@ -7,6 +7,7 @@ use crate::answer::{bytes, put, put_text};
 use crate::scenario::RawMemory;
 use crate::state::{
     Handle, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED, SUCCESS, State, Target, handle, serve,
+    with_scenario,
 };
 
 #[unsafe(no_mangle)]
@@ -74,6 +75,28 @@ unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(index: u32, device: *mut Hand
     serve("nvmlDeviceGetHandleByIndex_v2", Some(handle(index, None)), |_state| {
         // SAFETY: the caller's handle.
         unsafe { put(device, Ok(handle(index, None))) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
+    address: *const c_char,
+    device: *mut Handle,
+) -> u32 {
+    if address.is_null() {
+        return INVALID_ARGUMENT;
+    }
+    // SAFETY: not null, and a C string of the caller's.
+    let wanted = unsafe { CStr::from_ptr(address) }.to_string_lossy().to_lowercase();
+    // The driver takes a domain of four digits and of eight.
+    let short = |text: &str| text.to_lowercase().trim_start_matches('0').to_owned();
+    let index = with_scenario(|scenario| {
+        scenario.gpu.iter().position(|gpu| short(&gpu.pci) == short(&wanted))
+    });
+    let found = index.map(|index| handle(index as u32, None));
+    serve("nvmlDeviceGetHandleByPciBusId_v2", found, |_state| {
+        // SAFETY: the caller's handle.
+        unsafe { put(device, found.ok_or(NOT_FOUND)) }
     })
 }
 

@@ -25,6 +25,7 @@ pub(crate) struct Scenario {
     pub(crate) gpu: Vec<Gpu>,
     pub(crate) error: Vec<Failure>,
     pub(crate) stall: Vec<Stall>,
+    pub(crate) crash: Vec<Stall>,
     pub(crate) burst: Vec<Burst>,
     pub(crate) generate: Option<Generate>,
 }
@@ -164,7 +165,7 @@ pub(crate) struct Failure {
     pub(crate) code: u32,
 }
 
-/// A call that does not return while this stands in the file.
+/// A call that does not return while this stands in the file, or one that takes its process down.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Stall {
@@ -203,6 +204,7 @@ impl Default for Scenario {
             gpu: Vec::new(),
             error: Vec::new(),
             stall: Vec::new(),
+            crash: Vec::new(),
             burst: Vec::new(),
             generate: None,
         }

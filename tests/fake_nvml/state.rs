@@ -43,6 +43,8 @@ pub(crate) struct State {
     pub(crate) prepared: HashMap<Handle, Arc<Listed>>,
     /// The driver's reload under which the library was initialised.
     initialised: Option<u32>,
+    /// Open for as long as the library is initialised, as the real one keeps device files.
+    opened: Option<std::fs::File>,
     library: PathBuf,
     file: PathBuf,
     read: Option<FileKey>,
@@ -66,6 +68,13 @@ fn lock() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Looks at the scenario in force.
+pub(crate) fn with_scenario<T>(look: impl FnOnce(&Scenario) -> T) -> T {
+    let mut state = lock();
+    state.reread();
+    look(&state.scenario)
+}
+
 /// Answers one call, after the errors and stalls that the scenario has for it.
 pub(crate) fn serve(
     call: &'static str,
@@ -75,12 +84,18 @@ pub(crate) fn serve(
     let gpu = device.map(|handle| (handle >> 8) as u32).map(|plus_one| plus_one.wrapping_sub(1));
     let mut state = lock();
     state.reread();
-    state.count(call);
+    state.count(call, gpu);
     while state.stalls(call, gpu) {
         drop(state);
         std::thread::sleep(Duration::from_millis(5));
         state = lock();
         state.reread();
+    }
+    if state.scenario.crash.iter().any(|crash| is_about(&crash.call, crash.gpu, call, gpu)) {
+        // The first one is taken by Rust's own handler, which looks for an overflown stack.
+        for _ in 0..2 {
+            let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGSEGV);
+        }
     }
     if state.read.is_none() {
         return UNKNOWN;
@@ -91,6 +106,7 @@ pub(crate) fn serve(
     let opening = call.starts_with("nvmlInit");
     if opening {
         state.initialised = Some(state.scenario.reloads);
+        state.opened = std::fs::File::open(&state.file).ok();
     } else if state.initialised != Some(state.scenario.reloads) {
         return UNINITIALIZED;
     }
@@ -113,6 +129,7 @@ impl State {
             dead: HashMap::new(),
             prepared: HashMap::new(),
             initialised: None,
+            opened: None,
             library,
             file,
             read: None,
@@ -122,6 +139,7 @@ impl State {
 
     pub(crate) fn shut_down(&mut self) {
         self.initialised = None;
+        self.opened = None;
     }
 
     /// What a handle stands for.
@@ -166,14 +184,22 @@ impl State {
         found.map(|failure| failure.code)
     }
 
-    fn count(&mut self, call: &'static str) {
+    /// By function and, under `gpu:N`, by the GPU that it is about.
+    fn count(&mut self, call: &'static str, gpu: Option<u32>) {
         *self.calls.entry(call.to_owned()).or_default() += 1;
+        if let Some(gpu) = gpu {
+            *self.calls.entry(format!("gpu:{gpu}")).or_default() += 1;
+        }
         if self.scenario.count_calls {
             let mut text = String::new();
             for (call, count) in &self.calls {
                 let _ = writeln!(text, "{call} {count}");
             }
-            let _ = std::fs::write(with_suffix(&self.library, ".calls"), text);
+            // The program may end at any moment: half a file is never in its place.
+            let fresh = with_suffix(&self.library, ".calls.new");
+            if std::fs::write(&fresh, text).is_ok() {
+                let _ = std::fs::rename(fresh, with_suffix(&self.library, ".calls"));
+            }
         }
     }
 }

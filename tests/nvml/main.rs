@@ -3,6 +3,7 @@
 #[path = "../support/fake.rs"]
 mod fake;
 mod opening;
+mod sleep;
 mod trouble;
 mod values;
 mod versions;

@@ -121,6 +121,7 @@ pub fn proc_tick(n: u64, processes: Vec<ProcSample>) -> Tick {
             hidepid: Reading::Value(false),
             ptrace_scope: Reading::Value(1),
             wsl: false,
+            memory: None,
         },
     })
 }

@@ -104,6 +104,8 @@ fn ledger() -> Ledger {
         unaccounted,
         reserved,
         reserved_known: true,
+        unified: false,
+        host: Bytes::ZERO,
         free: total - used - reserved,
         shared: Bytes::ZERO,
         cached: gib(21.9),

@@ -191,6 +191,8 @@ pub fn gpu_view(sample: GpuSample, holders: &[Holder]) -> GpuView {
             reserved_known: true,
             free: memory.free,
             shared: Bytes::ZERO,
+            unified: false,
+            host: Bytes::ZERO,
             cached: Bytes::ZERO,
             processes_without_bytes: 0,
         }
@@ -229,6 +231,7 @@ pub fn view(samples: Vec<GpuSample>, holders: Vec<Holder>) -> View {
             hidepid: Reading::Value(false),
             ptrace_scope: Reading::Value(1),
             wsl: false,
+            memory: None,
         }),
         gpus: samples.into_iter().map(|sample| gpu_view(sample, &holders)).collect(),
         holders,

@@ -216,6 +216,51 @@ pub fn unified() -> View {
     view
 }
 
+/// Memory that is shared with the host, of which the kernel tells.
+pub fn shared() -> View {
+    let mut view = unified();
+    let entry = |bytes: Reading<Bytes>| Entry { bytes, of_dead: false, cached: Bytes::ZERO };
+    let entries = [entry(Reading::Value(g(142))), entry(Reading::Absent(Why::NotSupported))];
+    let memory = HostMemory { total: g(1217), available: g(654) };
+    view.gpus[0].ledger = Reading::Value(Ledger::unified(&memory, &entries));
+    view.host.as_mut().unwrap().memory = Some(memory);
+    view
+}
+
+/// One GPU sleeps, one is let sleep, one works.
+pub fn resting() -> View {
+    let mut samples: Vec<_> =
+        (0..3).map(|n| gpu_sample(n, "NVIDIA RTX 4070 Laptop", 80, 20, 1)).collect();
+    for (sample, why) in samples.iter_mut().zip([Why::Asleep, Why::LetSleep]) {
+        sample.memory = Reading::Absent(why);
+        sample.utilization = Reading::Absent(why);
+        sample.temperature = Reading::Absent(why);
+        sample.power = Reading::Absent(why);
+        sample.power_limit = Reading::Absent(why);
+        sample.throttle = Reading::Absent(why);
+        sample.processes = Reading::Absent(why);
+    }
+    let mut view = view(samples, vec![holder(2, 7001, "ana", &["python", "generate.py"], 20)]);
+    for gpu in &mut view.gpus[..2] {
+        gpu.growth = Growth::NotYet;
+    }
+    view
+}
+
+/// Windows' driver below: it lists nobody.
+pub fn windows() -> View {
+    let mut sample = gpu_sample(0, "NVIDIA GeForce RTX 4090", 240, 91, 0);
+    sample.processes = Reading::Absent(Why::NotSupported);
+    let mut view = view(vec![sample], Vec::new());
+    view.host.as_mut().unwrap().wsl = true;
+    view.gpus[0].unaccounted_causes = vec![Cause {
+        key: "windows",
+        pids: Vec::new(),
+        text: "used by Windows and others: cannot be told apart".to_owned(),
+    }];
+    view
+}
+
 /// Nothing yet.
 pub fn nothing() -> View {
     View {

@@ -113,6 +113,7 @@ pub fn host() -> HostFacts {
         hidepid: Reading::Value(false),
         ptrace_scope: Reading::Value(1),
         wsl: false,
+        memory: None,
     }
 }
 

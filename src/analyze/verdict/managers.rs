@@ -1,7 +1,7 @@
 //! Who would restart a process that is simply killed, and the command that ends it properly.
 
 use super::names;
-use super::signs::{in_slurm_step, jupyter_server};
+use super::signs::in_slurm_step;
 use crate::analyze::Manager;
 use crate::analyze::scene::Scene;
 use crate::sample::{Container, ProcSample};
@@ -47,7 +47,7 @@ fn ray(process: &ProcSample) -> Option<Manager> {
 }
 
 fn jupyter(scene: &Scene<'_>, process: &ProcSample) -> Option<Manager> {
-    let server = jupyter_server(process)?;
+    let server = process.notebook_server()?;
     (scene.exists(server) == Some(true)).then(|| {
         let command = "jupyter server list   # then shut the kernel down there";
         manager("jupyter", &format!("server {server}"), command.to_owned())
@@ -73,7 +73,7 @@ fn container(scene: &Scene<'_>, process: &ProcSample) -> Option<Manager> {
         "lxc" => Some(manager("lxc", id, format!("lxc stop {id}"))),
         "kubepods" | "kubernetes" | "containerd" | "crio" | "cri-containerd" => {
             // The pod's name is in its host name; without it the runtime knows the container.
-            let pod = names::variable(process, "HOSTNAME").filter(|pod| is_plain(pod));
+            let pod = process.variable("HOSTNAME").filter(|pod| is_plain(pod));
             Some(match pod {
                 Some(pod) => manager("kubernetes", pod, format!("kubectl delete pod {pod}")),
                 None => manager("kubernetes", &short, format!("crictl stop {short}")),

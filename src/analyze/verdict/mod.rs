@@ -14,7 +14,7 @@ use crate::history::HolderTrack;
 use crate::ids::{Pid, ProcId};
 use crate::sample::{GpuProc, GpuSample, ProcSample};
 
-pub use names::{guard, shows_screen, variable, worker};
+pub use names::{guard, shows_screen, worker};
 pub use signs::link;
 pub use states::cure;
 pub use traps::{Effect, Held, TRAPS, Trap};

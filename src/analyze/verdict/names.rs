@@ -69,7 +69,7 @@ pub const WORKERS: [WorkerKind; 8] = [
     WorkerKind {
         title: "a torchrun rank",
         launcher: "torchrun agent",
-        is: |p| variable(p, "TORCHELASTIC_RUN_ID").is_some(),
+        is: |p| p.variable("TORCHELASTIC_RUN_ID").is_some(),
         launches: |p| python(p) || mentions(p, "torchrun") || mentions(p, "accelerate"),
     },
 ];
@@ -203,12 +203,6 @@ pub fn arguments(process: &ProcSample) -> &[String] {
 pub fn program(process: &ProcSample) -> &str {
     let path = arguments(process).first().map_or(process.comm.as_str(), String::as_str);
     path.rsplit('/').next().unwrap_or(path)
-}
-
-/// A variable of its environment, where that was read.
-pub fn variable<'a>(process: &'a ProcSample, name: &str) -> Option<&'a str> {
-    let environment = process.environment.as_ref()?.value()?;
-    environment.iter().find(|var| var.name == name).map(|var| var.value.as_str())
 }
 
 /// Whether Python runs it. torch renames the main thread to `pt_main_thread`.

@@ -123,7 +123,7 @@ impl Signs {
     }
 
     fn named_in_environment(&mut self, scene: &Scene<'_>, process: &ProcSample) {
-        if let Some(server) = jupyter_server(process)
+        if let Some(server) = process.notebook_server()
             && scene.exists(server) == Some(false)
         {
             self.environment = true;
@@ -165,12 +165,6 @@ pub fn launcher_lives(scene: &Scene<'_>, process: &ProcSample, kind: &WorkerKind
         None => process.parent,
     };
     (top == Pid(1) && !unnamed).then_some(false)
-}
-
-/// The notebook server that a kernel's environment names; not across PID namespaces.
-pub fn jupyter_server(process: &ProcSample) -> Option<Pid> {
-    let pid = names::variable(process, "JPY_PARENT_PID")?.parse().ok().map(Pid)?;
-    (process.namespace_pids.len() <= 1).then_some(pid)
 }
 
 /// Whether a process is inside of the Slurm step that it was started by.

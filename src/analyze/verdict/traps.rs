@@ -1,7 +1,7 @@
 //! What looks like a leftover and is none: one rule per trap, in one table.
 
 use super::names::{self, Guard};
-use super::signs::{in_slurm_step, jupyter_server};
+use super::signs::in_slurm_step;
 use super::{Case, Link};
 use crate::ids::Pid;
 use crate::sample::{ProcKinds, ProcSample, Reading, Why};
@@ -212,7 +212,7 @@ fn slurm_step(case: &Case<'_>, process: &ProcSample) -> Held {
 
 fn jupyter(case: &Case<'_>, process: &ProcSample) -> Held {
     let kernel = names::mentions(process, "ipykernel") || names::mentions(process, "colab_kernel");
-    let Some(server) = jupyter_server(process) else {
+    let Some(server) = process.notebook_server() else {
         return if kernel {
             Held::CannotTell("which notebook server it belongs to could not be read")
         } else {

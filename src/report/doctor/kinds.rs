@@ -67,7 +67,7 @@ pub(super) fn unified(patient: &Patient<'_>) -> Option<Said> {
     }
     limited(
         format!(
-            "{}: the driver tells no memory of its own; the ledger is that of the processes",
+            "{}: the driver tells no memory of its own; the ledger is that of the machine",
             gpus(&shared)
         ),
         ["what is left for both: grep MemAvailable /proc/meminfo"],

@@ -70,7 +70,7 @@ pub(super) fn sleep(patient: &Patient<'_>) -> Option<Said> {
     let asleep = list(true);
     if !asleep.is_empty() {
         return limited(
-            format!("{} asleep; nothing holds memory there", asleep.join(", ")),
+            format!("{} asleep: not asked, so that it is not woken", asleep.join(", ")),
             ["vramlens doctor --wake asks the driver all the same"],
         );
     }
@@ -79,7 +79,7 @@ pub(super) fn sleep(patient: &Patient<'_>) -> Option<Said> {
         return None;
     }
     ok(format!(
-        "{} awake and may sleep: an open monitor keeps it awake, vramlens too",
+        "{} awake and may sleep: vramlens lets go of it after a minute without use",
         awake.join(", ")
     ))
 }

@@ -107,6 +107,10 @@ pub struct LedgerJson {
     pub free_bytes: Reading<u64>,
     /// Listed more than once (CUDA IPC).
     pub shared_bytes: Reading<u64>,
+    /// Whether the GPU has no memory of its own: the total is the machine's.
+    pub unified: Reading<bool>,
+    /// Of unified memory: used, and not held through the GPU. Absent for any other.
+    pub host_bytes: Reading<u64>,
     /// Of `processes_bytes`: cached by an allocator and not used, as far as that could be read.
     pub cached_bytes: Reading<u64>,
     /// Processes whose bytes the driver does not tell.
@@ -117,7 +121,7 @@ pub struct LedgerJson {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CauseJson {
     /// `survivors`, `hidden_holders`, `managed_memory`, `display`, `unreadable`,
-    /// `other_namespace`, `driver`.
+    /// `other_namespace`, `driver`, `windows`.
     pub key: &'static str,
     /// Whom it concerns.
     pub pids: Vec<u32>,
@@ -226,6 +230,14 @@ fn ledger(ledger: Reading<Ledger>) -> LedgerJson {
         }),
         free_bytes: part(|ledger| ledger.free.0),
         shared_bytes: part(|ledger| ledger.shared.0),
+        unified: ledger.map(|ledger| ledger.unified),
+        host_bytes: ledger.and_then(|ledger| {
+            if ledger.unified {
+                Reading::Value(ledger.host.0)
+            } else {
+                Reading::Absent(Why::NotSupported)
+            }
+        }),
         cached_bytes: part(|ledger| ledger.cached.0),
         processes_without_bytes: ledger.map(|ledger| ledger.processes_without_bytes),
     }

@@ -4,13 +4,33 @@ use super::write::{Labels, Writer, short, with};
 use super::{Exposition, Kind, Row, in_unit};
 use crate::analyze::{Fragmentation, Freshness, GpuView, Growth, Holder, Ledger};
 use crate::fields::{self, CLASSES, FieldId, gpu_label, slope};
-use crate::sample::{AllocatorDevice, GpuSample, Memory, Reading};
+use crate::sample::{AllocatorDevice, GpuSample, Memory, Reading, Why};
 use crate::units::Bytes;
 
 /// What of GPUs is no field.
 pub(super) const ROWS: &[Row] = &[
     ("vramlens_gpu", Kind::Info, "", "What a GPU is.", info),
     ("vramlens_gpu_up", Kind::Gauge, "", "1 while a GPU answers, 0 while it is lost.", up),
+    (
+        "vramlens_gpu_asleep",
+        Kind::Gauge,
+        "",
+        "1 while a GPU sleeps, or is let sleep, and so is not asked.",
+        |of, out| {
+            each(of, |gpu, labels| {
+                let why = gpu.sample.memory.why();
+                let rests = matches!(why, Some(Why::Asleep | Why::LetSleep));
+                out.sample(labels, if rests { 1.0 } else { 0.0 });
+            });
+        },
+    ),
+    (
+        "vramlens_gpu_unified_memory_bytes",
+        Kind::Gauge,
+        "bytes",
+        "Memory that a GPU shares with the host, by who has it: gpu, host or available.",
+        unified,
+    ),
     (
         "vramlens_gpu_memory_cached_bytes",
         Kind::Gauge,
@@ -173,6 +193,20 @@ fn ledger(of: &Exposition<'_>, out: &mut Writer, pick: fn(&Ledger) -> Bytes) {
     each(of, |gpu, labels| {
         if let Reading::Value(ledger) = &gpu.ledger {
             out.bytes(labels, pick(ledger));
+        }
+    });
+}
+
+fn unified(of: &Exposition<'_>, out: &mut Writer) {
+    each(of, |gpu, labels| {
+        if let Reading::Value(ledger) = &gpu.ledger
+            && ledger.unified
+        {
+            let held = ledger.processes + ledger.survivors;
+            for (part, bytes) in [("gpu", held), ("host", ledger.host), ("available", ledger.free)]
+            {
+                out.bytes(&with(labels, &[("part", part)]), bytes);
+            }
         }
     });
 }

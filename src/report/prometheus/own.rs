@@ -190,3 +190,16 @@ fn savings(of: &Exposition<'_>, out: &mut Writer) {
         out.bytes(&labels, bytes);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::OWN;
+
+    #[test]
+    fn what_the_screen_shows_of_the_own_cost_has_its_metric() {
+        for metric in OWN.iter().filter_map(|field| field.metric) {
+            assert!(ROWS.iter().any(|row| row.0 == metric), "{metric}");
+        }
+    }
+}

@@ -22,8 +22,8 @@ use crate::rules;
 use crate::runtime::inspector::Inspector;
 use crate::runtime::options::{Options, blank, driver, probe};
 use crate::runtime::sampler::{Sampled, Sampler};
-use crate::runtime::{clock, gather};
-use crate::sample::{Reading, Tick, Why};
+use crate::runtime::{clock, cost, gather};
+use crate::sample::Tick;
 use crate::source::{Progress, SourceError, Wants};
 
 /// What is handed out: rendered once, shared by all readers.
@@ -203,44 +203,16 @@ impl Exporter {
     }
 
     fn own(&self) -> Own {
+        let apart = self.sampler.progress.apart();
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Own {
-            cpu_seconds: cpu_seconds(),
-            resident_bytes: resident_bytes(),
+            cpu_seconds: cost::cpu_seconds(apart),
+            resident_bytes: cost::resident_bytes(apart),
             ticks: self.ticks,
             failures: self.failures,
             requests: count(&self.counters.requests),
             refused: count(&self.counters.refused),
             cut_connections: count(&self.counters.cut),
         }
-    }
-}
-
-/// Processor time of all threads since the start.
-fn cpu_seconds() -> Reading<f64> {
-    let spent = nix::time::clock_gettime(nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID);
-    spent
-        .map(|time| Duration::from(time).as_secs_f64())
-        .map_err(|errno| Why::Failed(errno as i32))
-        .into()
-}
-
-/// The second number of `/proc/self/statm`, which is the kernel's own count: it waits for nothing.
-fn resident_bytes() -> Reading<u64> {
-    let text = std::fs::read_to_string("/proc/self/statm").ok();
-    let pages = text.and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
-    pages.map_or(Reading::Absent(Why::Nonsense), |pages| {
-        Reading::Value(pages * rustix::param::page_size() as u64)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_own_cost_can_be_read() {
-        assert!(cpu_seconds().get().is_some_and(|seconds| seconds > 0.0));
-        assert!(resident_bytes().get().is_some_and(|bytes| bytes > 1 << 20));
     }
 }

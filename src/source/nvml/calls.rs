@@ -55,6 +55,11 @@ impl Calls {
         (self.clock)()
     }
 
+    /// Whether the user wants to see GPUs that are let sleep.
+    pub(super) fn take_wake(&self) -> bool {
+        self.progress.take_wake()
+    }
+
     /// Makes one call. It may never return; then the announcement stays up.
     pub(super) fn make<T, E: Into<Fault>>(
         &self,

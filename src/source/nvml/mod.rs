@@ -4,6 +4,7 @@ mod calls;
 mod fault;
 mod lists;
 mod raw;
+mod rest;
 mod rows;
 mod session;
 mod slow;
@@ -16,11 +17,12 @@ use nvml_wrapper::error::NvmlError;
 
 use self::calls::Calls;
 use self::fault::Fault;
+use self::rest::{Reach, Rest};
 use self::session::Session;
 use self::subject::Facts;
-use super::{Progress, Source, SourceError, Wants};
+use super::{Eyes, Progress, Source, SourceError, Wants};
 use crate::ids::{GpuIndex, Stamp};
-use crate::sample::{GpuTick, Tick};
+use crate::sample::{DriverInfo, GpuTick, Nonsense, Reading, Tick, Why};
 
 /// The name under which every driver package installs the library.
 pub const LIBRARY: &str = "libnvidia-ml.so.1";
@@ -49,6 +51,10 @@ pub struct NvmlSource {
     remembered: Vec<(GpuIndex, Facts)>,
     seq: u64,
     pause: Pause,
+    /// Which GPUs may be touched.
+    rest: Rest,
+    /// What the newest session said of the driver.
+    driver: Option<DriverInfo>,
     /// Until when an answer of a single device that calls for a new session is not obeyed.
     obey_from_ms: u64,
 }
@@ -71,63 +77,115 @@ impl NvmlSource {
             remembered: Vec::new(),
             seq: 0,
             pause: Pause::default(),
+            rest: Rest::default(),
+            driver: None,
             obey_from_ms: 0,
         }
     }
 
-    fn open(&mut self, now: Stamp) -> Result<Session, SourceError> {
+    /// Wakes no GPU that sleeps, as `eyes` see it; with `let_sleep` it also lets go of one that
+    /// nobody has used for a minute.
+    #[must_use]
+    pub fn sparing(mut self, eyes: Eyes, let_sleep: bool) -> Self {
+        self.rest = Rest::new(eyes, let_sleep);
+        self
+    }
+
+    fn open(&mut self, reach: &Reach, now: Stamp) -> Result<Session, SourceError> {
         if let Some(error) = &self.pause.error
             && now.boot_ms < self.pause.until_ms
         {
             return Err(error.clone());
         }
         self.calls.reopen();
-        let opened = Session::open(&self.options.library, &self.calls, &self.remembered, now);
+        let library = &self.options.library;
+        let opened = Session::open(library, &self.calls, reach, &self.remembered, now);
         match &opened {
             Ok(session) => {
-                self.remembered = session.facts();
+                self.driver = Some(session.driver.clone());
                 self.pause = Pause::default();
             }
             Err(error) => self.pause.after(error, now),
         }
+        if let Ok(session) = &opened {
+            self.remember(session.facts());
+        }
         opened
+    }
+
+    /// What was left out of a session is not forgotten.
+    fn remember(&mut self, facts: Vec<(GpuIndex, Facts)>) {
+        let old = std::mem::replace(&mut self.remembered, facts);
+        for known in old.into_iter().filter(|(_, facts)| facts.uuid_known) {
+            if !self.remembered.iter().any(|(_, facts)| facts.uuid == known.1.uuid) {
+                self.remembered.push(known);
+            }
+        }
     }
 
     fn close(&mut self) {
         if let Some(session) = self.session.take() {
-            self.remembered = session.facts();
+            self.remember(session.facts());
             session.close(&self.calls);
         }
     }
 
     /// A session with the GPUs that the driver has now.
-    fn session(&mut self, now: Stamp) -> Result<Session, SourceError> {
+    fn session(&mut self, reach: &Reach, now: Stamp) -> Result<Session, SourceError> {
         if let Some(session) = &self.session {
-            match session.holds(&self.calls) {
+            match session.holds(&self.calls, reach) {
                 Ok(true) => {}
                 Ok(false) | Err(_) => self.close(),
             }
         }
         match self.session.take() {
             Some(session) => Ok(session),
-            None => self.open(now),
+            None => self.open(reach, now),
         }
     }
 
-    fn look(&mut self, wants: Wants, now: Stamp) -> Result<GpuTick, SourceError> {
-        let mut session = self.session(now)?;
-        let (gpus, nonsense) = session.look(&self.calls, self.options.pid_max, wants, now);
-        let tick = GpuTick {
+    fn look(&mut self, reach: &Reach, wants: Wants, now: Stamp) -> Result<GpuTick, SourceError> {
+        let mut tick = GpuTick {
             seq: self.seq,
             at: now,
             took_ms: 0,
             driver_calls: 0,
-            driver: session.driver.clone(),
-            gpus,
-            nonsense,
+            driver: self.driver.clone().unwrap_or_else(unasked),
+            gpus: Vec::new(),
+            nonsense: Nonsense::default(),
         };
-        self.session = Some(session);
+        if *reach == Reach::Only(Vec::new()) {
+            // Not even the library is opened while every GPU sleeps.
+            self.close();
+        } else {
+            let mut session = self.session(reach, now)?;
+            (tick.gpus, tick.nonsense) =
+                session.look(&self.calls, self.options.pid_max, wants, now);
+            tick.driver = session.driver.clone();
+            self.session = Some(session);
+        }
         Ok(tick)
+    }
+
+    /// Adds the GPUs that were left alone, and lets go of those that nobody has used for long.
+    fn rest(&mut self, tick: &mut GpuTick, now: Stamp) {
+        let aside = self.rest.left_alone(&self.remembered);
+        if self.rest.looked(&tick.gpus, now.boot_ms) {
+            self.close();
+        }
+        if !aside.is_empty() {
+            tick.gpus.extend(aside);
+            tick.gpus.sort_by_key(|gpu| gpu.index);
+        }
+    }
+}
+
+/// A driver that was never asked, since all GPUs sleep.
+const fn unasked() -> DriverInfo {
+    DriverInfo {
+        version: Reading::Absent(Why::Asleep),
+        cuda: Reading::Absent(Why::Asleep),
+        nvml: Reading::Absent(Why::Asleep),
     }
 }
 
@@ -135,14 +193,16 @@ impl Source for NvmlSource {
     fn next(&mut self, now: Stamp, wants: Wants) -> Result<Option<Tick>, SourceError> {
         let began = self.calls.now();
         self.calls.begin(now);
-        let mut tick = self.look(wants, now)?;
+        let reach = self.rest.reach(now.boot_ms, self.calls.take_wake());
+        let mut tick = self.look(&reach, wants, now)?;
         // One device alone may call for a new session for ever: it gets one, and then not before
         // a while has passed, so that it cannot take the others down.
         if self.calls.ended().is_some() && now.boot_ms >= self.obey_from_ms {
             self.obey_from_ms = now.boot_ms + LONGEST_WAIT_MS;
             self.close();
-            tick = self.look(wants, now)?;
+            tick = self.look(&reach, wants, now)?;
         }
+        self.rest(&mut tick, now);
         self.seq += 1;
         tick.took_ms = self.calls.now().since(began) as u32;
         tick.driver_calls = self.calls.made();

@@ -4,6 +4,7 @@
 
 use std::ffi::{OsStr, c_void};
 
+use nvml_wrapper::bitmasks::InitFlags;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 
@@ -120,8 +121,8 @@ macro_rules! symbol {
 }
 
 impl Library {
-    pub(super) fn open(path: &OsStr) -> Result<Self, NvmlError> {
-        Ok(Self { nvml: Nvml::builder().lib_path(path).init()?, handles: Vec::new() })
+    pub(super) fn open(path: &OsStr, flags: InitFlags) -> Result<Self, NvmlError> {
+        Ok(Self { nvml: Nvml::builder().lib_path(path).flags(flags).init()?, handles: Vec::new() })
     }
 
     pub(super) const fn nvml(&self) -> &Nvml {
@@ -138,6 +139,11 @@ impl Library {
 
     pub(super) fn by_index(&mut self, index: u32) -> Result<DeviceId, Fault> {
         let handle = key(&self.nvml.device_by_index(index)?);
+        self.keep(handle)
+    }
+
+    pub(super) fn by_address(&mut self, address: &str) -> Result<DeviceId, Fault> {
+        let handle = key(&self.nvml.device_by_pci_bus_id(address)?);
         self.keep(handle)
     }
 

@@ -3,11 +3,14 @@
 
 use std::ffi::OsStr;
 
+use nvml_wrapper::bitmasks::InitFlags;
+
 use super::SourceError;
 use super::calls::Calls;
 use super::fault::Fault;
 use super::lists::Lists;
 use super::raw::{DeviceId, Library};
+use super::rest::Reach;
 use super::subject::{Driver, Facts, Subject};
 use super::{open_error, slow};
 use crate::ids::{GpuIndex, GpuUuid, Stamp};
@@ -22,8 +25,9 @@ pub(super) struct Session {
     library: Library,
     lists: Lists,
     pub(super) driver: DriverInfo,
-    /// As the driver counts its GPUs.
-    count: u32,
+    /// As the driver counts its GPUs; not asked where only some may be touched.
+    count: Option<u32>,
+    reach: Reach,
     subjects: Vec<Subject>,
     refreshed_ms: u64,
 }
@@ -32,41 +36,45 @@ pub(super) struct Session {
 type Fast = (Reading<Memory>, Reading<Vec<GpuProc>>);
 
 impl Session {
-    /// Opens the library and finds every GPU. One of `remembered` that is there no more is shown as
-    /// lost.
+    /// Opens the library and finds every GPU that may be touched. One of `remembered` that is there
+    /// no more is shown as lost.
     pub(super) fn open(
         path: &OsStr,
         calls: &Calls,
+        reach: &Reach,
         remembered: &[(GpuIndex, Facts)],
         now: Stamp,
     ) -> Result<Self, SourceError> {
-        let mut library = calls
-            .announce("nvmlInit_v2", None, || Library::open(path))
-            .map_err(|error| open_error(path, error))?;
-        let count = count(&library, calls)?;
-        if count == 0 {
-            return Err(SourceError::NoGpu);
-        }
+        let (library, count, mut subjects) = match reach {
+            Reach::All => all(path, calls, remembered)?,
+            Reach::Only(gpus) => some(path, calls, gpus)?,
+        };
         let driver = driver_info(&library, calls);
-        let mut subjects: Vec<_> = (0..count)
-            .map(|index| subject(&mut library, calls, GpuIndex(index), remembered))
-            .collect();
-        for (index, facts) in remembered.iter().filter(|known| known.1.uuid_known) {
-            if !subjects.iter().any(|subject| subject.facts.uuid == facts.uuid) {
-                let lost = Err(Fault::GPU_IS_LOST);
-                subjects.push(Subject::new(*index, lost, facts.clone()));
+        if *reach == Reach::All {
+            for (index, facts) in remembered.iter().filter(|known| known.1.uuid_known) {
+                if !subjects.iter().any(|subject| subject.facts.uuid == facts.uuid) {
+                    let lost = Err(Fault::GPU_IS_LOST);
+                    subjects.push(Subject::new(*index, lost, facts.clone()));
+                }
             }
         }
         let lists = Lists::new(&library);
-        let mut session = Self { library, lists, driver, count, subjects, refreshed_ms: 0 };
+        let reach = reach.clone();
+        let mut session = Self { library, lists, driver, count, reach, subjects, refreshed_ms: 0 };
         session.refresh(calls, now);
         Ok(session)
     }
 
-    /// Whether the driver still has the GPUs that it had, or whether it must be opened again.
-    pub(super) fn holds(&self, calls: &Calls) -> Result<bool, SourceError> {
-        let now = count(&self.library, calls)?;
-        Ok(now == self.count)
+    /// Whether the driver still has the GPUs that it had, and these are the ones that may be
+    /// touched, or whether it must be opened again.
+    pub(super) fn holds(&self, calls: &Calls, reach: &Reach) -> Result<bool, SourceError> {
+        if self.reach != *reach {
+            return Ok(false);
+        }
+        match self.count {
+            Some(before) => Ok(count(&self.library, calls)? == before),
+            None => Ok(true),
+        }
     }
 
     /// Every GPU's index and facts, to be handed to the next session.
@@ -119,7 +127,7 @@ impl Session {
             known.into_iter().partition(|subject| subject.mig.is_some());
         let mut instances: Vec<_> = instances.into_iter().map(Some).collect();
         for mut gpu in gpus {
-            find_again(&mut self.library, calls, &mut gpu);
+            find_again(&mut self.library, calls, &self.reach, &mut gpu);
             gpu.forget_silence();
             gpu.begin();
             slow::settings(&mut gpu, Driver { library: &self.library, calls });
@@ -139,6 +147,60 @@ impl Session {
             }
         }
     }
+}
+
+type Opened = (Library, Option<u32>, Vec<Subject>);
+
+fn library(path: &OsStr, calls: &Calls, flags: InitFlags) -> Result<Library, SourceError> {
+    let call = if flags.is_empty() { "nvmlInit_v2" } else { "nvmlInitWithFlags" };
+    calls.announce(call, None, || Library::open(path, flags)).map_err(|e| open_error(path, e))
+}
+
+/// Every GPU, by its number.
+fn all(
+    path: &OsStr,
+    calls: &Calls,
+    remembered: &[(GpuIndex, Facts)],
+) -> Result<Opened, SourceError> {
+    let mut library = library(path, calls, InitFlags::empty())?;
+    let count = count(&library, calls)?;
+    if count == 0 {
+        return Err(SourceError::NoGpu);
+    }
+    let subjects =
+        (0..count).map(|index| subject(&mut library, calls, GpuIndex(index), remembered)).collect();
+    Ok((library, Some(count), subjects))
+}
+
+/// Some GPUs, by their address, so that no other is touched. Whether a library that attaches none
+/// of itself can be asked about one is not documented: if it cannot, it is opened as usual.
+fn some(path: &OsStr, calls: &Calls, gpus: &[(GpuIndex, String)]) -> Result<Opened, SourceError> {
+    const CALL: &str = "nvmlDeviceGetHandleByPciBusId_v2";
+    let mut last = Err(SourceError::NoGpu);
+    for flags in [InitFlags::NO_ATTACH, InitFlags::empty()] {
+        let mut library = match library(path, calls, flags) {
+            Ok(library) => library,
+            Err(error) => {
+                last = Err(error);
+                continue;
+            }
+        };
+        let mut subjects = Vec::with_capacity(gpus.len());
+        for (index, address) in gpus {
+            let handle = calls.make(CALL, Some(*index), || library.by_address(address));
+            let facts = match handle {
+                Ok(id) => facts(Driver { library: &library, calls }, *index, id),
+                Err(fault) => Facts::unknown(*index, fault.why()),
+            };
+            subjects.push(Subject::new(*index, handle, facts));
+        }
+        let found = subjects.iter().any(|subject| subject.handle.is_ok());
+        if found || flags.is_empty() {
+            return Ok((library, None, subjects));
+        }
+        calls.announce("nvmlShutdown", None, || drop(library));
+    }
+    last
 }
 
 fn count(library: &Library, calls: &Calls) -> Result<u32, SourceError> {
@@ -202,12 +264,14 @@ fn facts(driver: Driver<'_>, index: GpuIndex, id: DeviceId) -> Facts {
 }
 
 /// Looks again for a GPU that could not be asked: after a reset it is a new one to the library.
-fn find_again(library: &mut Library, calls: &Calls, gpu: &mut Subject) {
+fn find_again(library: &mut Library, calls: &Calls, reach: &Reach, gpu: &mut Subject) {
     if gpu.handle.is_ok() && !gpu.is_lost() {
         return;
     }
     let at = Some(gpu.index);
-    let found = if gpu.facts.uuid_known {
+    let found = if let Some(address) = reach.address(gpu.index) {
+        calls.make("nvmlDeviceGetHandleByPciBusId_v2", at, || library.by_address(address))
+    } else if gpu.facts.uuid_known {
         let uuid = gpu.facts.uuid.clone();
         calls.make("nvmlDeviceGetHandleByUUID", at, || library.by_uuid(&uuid.0))
     } else {

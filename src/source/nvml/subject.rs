@@ -35,7 +35,7 @@ impl Facts {
     /// Of a GPU that cannot be asked.
     pub(super) fn unknown(index: GpuIndex, why: Why) -> Self {
         Self {
-            uuid: GpuUuid::new(&format!("GPU-unknown-{index}")),
+            uuid: GpuUuid::unknown(&index),
             uuid_known: false,
             name: Reading::Absent(why),
             minor: Reading::Absent(why),

@@ -1,6 +1,7 @@
 //! The last line: what can be done now, a message, or what is being typed.
 
 use super::Scene;
+use crate::fields::own_line;
 use crate::ui::action::Action;
 use crate::ui::app::{Drawn, Hit, Page, PromptKind};
 use crate::ui::ledger::count;
@@ -11,7 +12,12 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
     if scene.app.prompt.is_some() {
         return prompt(canvas, scene);
     }
-    let left = if scene.app.message.is_some() {
+    let fails = scene.app.message.as_ref().is_some_and(|message| message.error);
+    let left = if let Some(cost) = scene.app.cost.as_ref().filter(|_| !fails) {
+        let theme = canvas.look.theme;
+        let room = canvas.width().saturating_sub(2);
+        canvas.put_within(1, 0, &own_line(cost), theme.text, room)
+    } else if scene.app.message.is_some() {
         message(canvas, scene)
     } else if scene.app.page == Page::Main {
         zombies(canvas, scene, drawn)

@@ -14,6 +14,7 @@ use super::Scene;
 use crate::analyze::{GpuView, Ledger};
 use crate::fields::gpu_label;
 use crate::sample::Why;
+use crate::ui::action::Action;
 use crate::ui::app::{Drawn, Hit};
 use crate::ui::ledger;
 use crate::ui::paint::Canvas;
@@ -151,7 +152,7 @@ fn title(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, focused: boo
     let mut x = canvas.put(1, 0, &format!("{kind} {}", gpu_label(sample)), style) + 2;
     let (health, health_style) = gpu_words::health(gpu, &theme);
     let mut right = canvas.put_right(end, 0, &health, health_style);
-    if !ledger::is_old(gpu) {
+    if !ledger::is_old(gpu) && gpu_words::at_rest(gpu).is_none() {
         // Each in its fixed columns; the least telling one goes first where there is no room.
         let glyphs = scene.app.settings.look.glyphs;
         let facts = [
@@ -273,6 +274,16 @@ fn without_ledger(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, cha
             "the GPU has fallen off the bus: its figures are gone".to_owned(),
             "dmesg | grep -i xid    tells why; a reset or a reboot brings it back".to_owned(),
         ),
+        Some(why @ (Why::Asleep | Why::LetSleep)) => {
+            let key = scene.app.settings.keys.label(Action::Look, canvas.look.glyphs.ascii);
+            (
+                match why {
+                    Why::Asleep => "it sleeps, and is not woken for this".to_owned(),
+                    _ => "let sleep: nobody uses it".to_owned(),
+                },
+                format!("{key}  to look at it all the same"),
+            )
+        }
         Some(Why::NotSupported) => (
             "memory is shared with the host: the driver counts no total of its own".to_owned(),
             gpu_words::held_by_processes(scene.context.view, gpu),
@@ -283,8 +294,13 @@ fn without_ledger(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, cha
         }
     };
     let lost = gpu.ledger.why() == Some(Why::GpuLost);
+    let first_style = match gpu_words::at_rest(gpu) {
+        Some(_) => theme.dim,
+        None if lost => theme.bad,
+        None => theme.warn,
+    };
     let room = canvas.width().saturating_sub(2);
-    canvas.put_foreign(1, 1, &first, if lost { theme.bad } else { theme.warn }, room);
+    canvas.put_foreign(1, 1, &first, first_style, room);
     if chart > 0 {
         canvas.put_foreign(1, 2, &second, theme.dim, room);
     }

@@ -50,6 +50,10 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
         x = canvas.put(x + 1, 0, "in ", theme.dim);
         x = canvas.put_foreign(x, 0, &container.runtime, theme.dim, 12);
     }
+    if view.host.as_ref().is_some_and(|host| host.wsl) && wide {
+        let words = if room > 60 { "in WSL2: holders are not told" } else { "in WSL2" };
+        x = canvas.put(x + 1, 0, words, theme.warn);
+    }
     let columns = words.chars().count() as u16;
     let status_at = right.saturating_sub(2 + columns).max(x + 1);
     canvas.put_foreign(status_at, 0, &words, style, right.saturating_sub(status_at + 1));

@@ -65,6 +65,7 @@ fn legend(doc: &mut Doc) {
         (glyphs.cached, theme.text, "cached by the allocator of the process before it, unused"),
         (glyphs.others, theme.text, "held by further processes"),
         (glyphs.unaccounted, theme.unaccounted, "used, and in no process's name"),
+        (glyphs.host, theme.text, "used by programs on the processor, of memory that both share"),
         (glyphs.free, theme.free, "free"),
         (glyphs.reserved, theme.reserved, "kept by the driver"),
     ];
