@@ -7,9 +7,10 @@ mod fake;
 #[path = "support/pty.rs"]
 mod pty;
 
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use fake::Fake;
 use pty::Term;
@@ -86,4 +87,36 @@ fn the_view_goes_on_without_its_log() {
     term.wait_for("H200");
     term.send("q");
     assert_eq!(term.exit_code(), 0);
+}
+
+#[test]
+fn an_alert_is_logged_and_told_to_the_desktop() {
+    let fake = Fake::new("[[gpu]]\nprocess = [{ pid = 9001, bytes = 107374182400 }]\n");
+    let folder = fake.dir();
+    let (bin, told, log) = (folder.join("bin"), folder.join("told"), folder.join("x.log"));
+    std::fs::create_dir(&bin).unwrap();
+    let program = bin.join("notify-send");
+    let text = format!("#!/bin/sh\necho \"$@\" > {0}.new; mv {0}.new {0}\n", told.display());
+    std::fs::write(&program, text).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let library = fake.library();
+    let env = [
+        ("VRAMLENS_NVML_LIB", library.as_path()),
+        ("PATH", Path::new(&path)),
+        ("VRAMLENS_ALERT_VRAM_ABOVE", Path::new("50%")),
+        ("VRAMLENS_ALERT_DESKTOP", Path::new("true")),
+    ];
+    let mut term = Term::start(&["--log", log.to_str().unwrap()], &env, 24, 100);
+    let end = Instant::now() + Duration::from_mins(1);
+    while !told.exists() {
+        assert!(Instant::now() < end, "nothing was told");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let said = std::fs::read_to_string(told).unwrap();
+    assert!(said.starts_with("--app-name=vramlens -- vramlens: GPU 0: 100.0 GiB of"), "{said}");
+    term.send("q");
+    assert_eq!(term.exit_code(), 0);
+    let kept = std::fs::read_to_string(log).unwrap();
+    assert!(kept.contains(" WARN  alerts: vram_above: GPU 0: "), "{kept}");
 }

@@ -32,6 +32,7 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             [CompletionResult]::new('--verbose', '--verbose', [CompletionResultType]::ParameterName, 'Say more: with --version')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON instead of text')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Draw with ASCII characters only')
+            [CompletionResult]::new('--isolate', '--isolate', [CompletionResultType]::ParameterName, 'Ask the driver in a process of its own: one that hangs or crashes is replaced')
             [CompletionResult]::new('--once', '--once', [CompletionResultType]::ParameterName, 'Print one frame as text and end')
             [CompletionResult]::new('--demo', '--demo', [CompletionResultType]::ParameterName, 'Show a recording of a real GPU that is built in')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
@@ -60,6 +61,7 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colour')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON instead of text')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Draw with ASCII characters only')
+            [CompletionResult]::new('--isolate', '--isolate', [CompletionResultType]::ParameterName, 'Ask the driver in a process of its own: one that hangs or crashes is replaced')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
@@ -78,6 +80,7 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             [CompletionResult]::new('--protected', '--protected', [CompletionResultType]::ParameterName, 'Also what other programs need (display servers, daemons), after a second question')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON instead of text')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Draw with ASCII characters only')
+            [CompletionResult]::new('--isolate', '--isolate', [CompletionResultType]::ParameterName, 'Ask the driver in a process of its own: one that hangs or crashes is replaced')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
@@ -92,6 +95,7 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             [CompletionResult]::new('--alone', '--alone', [CompletionResultType]::ParameterName, 'Do not ask the driver of this machine who holds the rest')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON instead of text')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Draw with ASCII characters only')
+            [CompletionResult]::new('--isolate', '--isolate', [CompletionResultType]::ParameterName, 'Ask the driver in a process of its own: one that hangs or crashes is replaced')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
@@ -122,6 +126,7 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             [CompletionResult]::new('--kv-per-slot', '--kv-per-slot', [CompletionResultType]::ParameterName, 'Each sequence has a cache of its own share of the context (`--no-kv-unified`)')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON instead of text')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Draw with ASCII characters only')
+            [CompletionResult]::new('--isolate', '--isolate', [CompletionResultType]::ParameterName, 'Ask the driver in a process of its own: one that hangs or crashes is replaced')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
@@ -134,13 +139,13 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colour')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON instead of text')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Draw with ASCII characters only')
+            [CompletionResult]::new('--isolate', '--isolate', [CompletionResultType]::ParameterName, 'Ask the driver in a process of its own: one that hangs or crashes is replaced')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
         }
         'vramlens;run' {
             [CompletionResult]::new('--record', '--record', [CompletionResultType]::ParameterName, 'Keep the session in this file, for `vramlens replay`')
-            [CompletionResult]::new('--monitor', '--monitor', [CompletionResultType]::ParameterName, 'Stand between, on a terminal; the number of the socket to whoever started this')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Read this configuration instead of the usual one')
             [CompletionResult]::new('--log', '--log', [CompletionResultType]::ParameterName, 'Keep a log in this file: starts, faults, alerts, and what was ended')
             [CompletionResult]::new('--gpu', '--gpu', [CompletionResultType]::ParameterName, 'Only these GPUs: indexes or the beginnings of UUIDs, separated by commas. For `fit` also a card that is not here: 24GiB')
@@ -150,6 +155,7 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             [CompletionResult]::new('--quiet', '--quiet', [CompletionResultType]::ParameterName, 'Say nothing about a command that ends well')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON instead of text')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Draw with ASCII characters only')
+            [CompletionResult]::new('--isolate', '--isolate', [CompletionResultType]::ParameterName, 'Ask the driver in a process of its own: one that hangs or crashes is replaced')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
@@ -165,6 +171,7 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             [CompletionResult]::new('--redact', '--redact', [CompletionResultType]::ParameterName, 'Leave out command lines, users and the host''s name')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON instead of text')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Draw with ASCII characters only')
+            [CompletionResult]::new('--isolate', '--isolate', [CompletionResultType]::ParameterName, 'Ask the driver in a process of its own: one that hangs or crashes is replaced')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
@@ -179,6 +186,7 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             [CompletionResult]::new('--once', '--once', [CompletionResultType]::ParameterName, 'Print the last frame as text and end')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON instead of text')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Draw with ASCII characters only')
+            [CompletionResult]::new('--isolate', '--isolate', [CompletionResultType]::ParameterName, 'Ask the driver in a process of its own: one that hangs or crashes is replaced')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
@@ -197,6 +205,7 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             [CompletionResult]::new('--pcie', '--pcie', [CompletionResultType]::ParameterName, 'Also read the traffic on the bus, which takes 20 ms a counter')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON instead of text')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Draw with ASCII characters only')
+            [CompletionResult]::new('--isolate', '--isolate', [CompletionResultType]::ParameterName, 'Ask the driver in a process of its own: one that hangs or crashes is replaced')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
@@ -210,6 +219,7 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             [CompletionResult]::new('--wake', '--wake', [CompletionResultType]::ParameterName, 'Ask the driver although that wakes a GPU that sleeps')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON instead of text')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Draw with ASCII characters only')
+            [CompletionResult]::new('--isolate', '--isolate', [CompletionResultType]::ParameterName, 'Ask the driver in a process of its own: one that hangs or crashes is replaced')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
@@ -223,6 +233,7 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             [CompletionResult]::new('--example', '--example', [CompletionResultType]::ParameterName, 'Print the example file instead')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON instead of text')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Draw with ASCII characters only')
+            [CompletionResult]::new('--isolate', '--isolate', [CompletionResultType]::ParameterName, 'Ask the driver in a process of its own: one that hangs or crashes is replaced')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
@@ -235,6 +246,7 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colour')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON instead of text')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Draw with ASCII characters only')
+            [CompletionResult]::new('--isolate', '--isolate', [CompletionResultType]::ParameterName, 'Ask the driver in a process of its own: one that hangs or crashes is replaced')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('completions', 'completions', [CompletionResultType]::ParameterValue, 'Print the completion script of a shell')
@@ -251,6 +263,7 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colour')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON instead of text')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Draw with ASCII characters only')
+            [CompletionResult]::new('--isolate', '--isolate', [CompletionResultType]::ParameterName, 'Ask the driver in a process of its own: one that hangs or crashes is replaced')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
@@ -263,6 +276,7 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colour')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON instead of text')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Draw with ASCII characters only')
+            [CompletionResult]::new('--isolate', '--isolate', [CompletionResultType]::ParameterName, 'Ask the driver in a process of its own: one that hangs or crashes is replaced')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
@@ -275,6 +289,7 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colour')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON instead of text')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Draw with ASCII characters only')
+            [CompletionResult]::new('--isolate', '--isolate', [CompletionResultType]::ParameterName, 'Ask the driver in a process of its own: one that hangs or crashes is replaced')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break

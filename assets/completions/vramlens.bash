@@ -134,7 +134,7 @@ _vramlens() {
 
     case "${cmd}" in
         vramlens)
-            opts="-V -v -h --version --verbose --json --config --log --gpu --interval --color --ascii --once --demo --help triage kill explain fit fixes run record replay serve doctor config gen help"
+            opts="-V -v -h --version --verbose --json --config --log --gpu --interval --color --ascii --isolate --once --demo --help triage kill explain fit fixes run record replay serve doctor config gen help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -168,7 +168,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__config)
-            opts="-h --example --json --config --log --gpu --interval --color --ascii --help"
+            opts="-h --example --json --config --log --gpu --interval --color --ascii --isolate --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -202,7 +202,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__doctor)
-            opts="-h --wake --json --config --log --gpu --interval --color --ascii --help"
+            opts="-h --wake --json --config --log --gpu --interval --color --ascii --isolate --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -236,7 +236,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__explain)
-            opts="-h --alone --recording --json --config --log --gpu --interval --color --ascii --help"
+            opts="-h --alone --recording --json --config --log --gpu --interval --color --ascii --isolate --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -274,7 +274,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__fit)
-            opts="-c -h --context --cache-type --parallel --ubatch --gpu-layers --cpu-experts --quant --mmproj --margin --overhead --no-flash-attention --swa-full --no-kv-offload --no-op-offload --draft --kv-per-slot --era --json --config --log --gpu --interval --color --ascii --help"
+            opts="-c -h --context --cache-type --parallel --ubatch --gpu-layers --cpu-experts --quant --mmproj --margin --overhead --no-flash-attention --swa-full --no-kv-offload --no-op-offload --draft --kv-per-slot --era --json --config --log --gpu --interval --color --ascii --isolate --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -360,7 +360,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__fixes)
-            opts="-h --json --config --log --gpu --interval --color --ascii --help"
+            opts="-h --json --config --log --gpu --interval --color --ascii --isolate --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -394,7 +394,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__gen)
-            opts="-h --json --config --log --gpu --interval --color --ascii --help completions man all help"
+            opts="-h --json --config --log --gpu --interval --color --ascii --isolate --help completions man all help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -428,7 +428,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__gen__subcmd__all)
-            opts="-h --json --config --log --gpu --interval --color --ascii --help"
+            opts="-h --json --config --log --gpu --interval --color --ascii --isolate --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -462,7 +462,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__gen__subcmd__completions)
-            opts="-h --json --config --log --gpu --interval --color --ascii --help bash elvish fish powershell zsh"
+            opts="-h --json --config --log --gpu --interval --color --ascii --isolate --help bash elvish fish powershell zsh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -566,7 +566,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__gen__subcmd__man)
-            opts="-h --json --config --log --gpu --interval --color --ascii --help"
+            opts="-h --json --config --log --gpu --interval --color --ascii --isolate --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -838,7 +838,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__kill)
-            opts="-y -h --zombies --dry-run --yes --now --protected --json --config --log --gpu --interval --color --ascii --help"
+            opts="-y -h --zombies --dry-run --yes --now --protected --json --config --log --gpu --interval --color --ascii --isolate --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -872,7 +872,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__record)
-            opts="-h --for --max-size --redact --json --config --log --gpu --interval --color --ascii --help"
+            opts="-h --for --max-size --redact --json --config --log --gpu --interval --color --ascii --isolate --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -914,7 +914,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__replay)
-            opts="-h --speed --once --json --config --log --gpu --interval --color --ascii --help"
+            opts="-h --speed --once --json --config --log --gpu --interval --color --ascii --isolate --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -952,17 +952,13 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__run)
-            opts="-q -h --record --quiet --monitor --json --config --log --gpu --interval --color --ascii --help"
+            opts="-q -h --record --quiet --json --config --log --gpu --interval --color --ascii --isolate --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --record)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --monitor)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -994,7 +990,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__serve)
-            opts="-h --listen --allow-remote --token-file --holders --pcie --textfile --json --config --log --gpu --interval --color --ascii --help"
+            opts="-h --listen --allow-remote --token-file --holders --pcie --textfile --json --config --log --gpu --interval --color --ascii --isolate --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1044,7 +1040,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__triage)
-            opts="-h --need --json --config --log --gpu --interval --color --ascii --help"
+            opts="-h --need --json --config --log --gpu --interval --color --ascii --isolate --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -29,6 +29,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --verbose 'Say more: with --version'
             cand --json 'Print JSON instead of text'
             cand --ascii 'Draw with ASCII characters only'
+            cand --isolate 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
             cand --once 'Print one frame as text and end'
             cand --demo 'Show a recording of a real GPU that is built in'
             cand -h 'Print help (see more with ''--help'')'
@@ -56,6 +57,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --color 'When to use colour'
             cand --json 'Print JSON instead of text'
             cand --ascii 'Draw with ASCII characters only'
+            cand --isolate 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
@@ -73,6 +75,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --protected 'Also what other programs need (display servers, daemons), after a second question'
             cand --json 'Print JSON instead of text'
             cand --ascii 'Draw with ASCII characters only'
+            cand --isolate 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
@@ -86,6 +89,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --alone 'Do not ask the driver of this machine who holds the rest'
             cand --json 'Print JSON instead of text'
             cand --ascii 'Draw with ASCII characters only'
+            cand --isolate 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
@@ -115,6 +119,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --kv-per-slot 'Each sequence has a cache of its own share of the context (`--no-kv-unified`)'
             cand --json 'Print JSON instead of text'
             cand --ascii 'Draw with ASCII characters only'
+            cand --isolate 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
@@ -126,12 +131,12 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --color 'When to use colour'
             cand --json 'Print JSON instead of text'
             cand --ascii 'Draw with ASCII characters only'
+            cand --isolate 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
         &'vramlens;run'= {
             cand --record 'Keep the session in this file, for `vramlens replay`'
-            cand --monitor 'Stand between, on a terminal; the number of the socket to whoever started this'
             cand --config 'Read this configuration instead of the usual one'
             cand --log 'Keep a log in this file: starts, faults, alerts, and what was ended'
             cand --gpu 'Only these GPUs: indexes or the beginnings of UUIDs, separated by commas. For `fit` also a card that is not here: 24GiB'
@@ -141,6 +146,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --quiet 'Say nothing about a command that ends well'
             cand --json 'Print JSON instead of text'
             cand --ascii 'Draw with ASCII characters only'
+            cand --isolate 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
@@ -155,6 +161,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --redact 'Leave out command lines, users and the host''s name'
             cand --json 'Print JSON instead of text'
             cand --ascii 'Draw with ASCII characters only'
+            cand --isolate 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
@@ -168,6 +175,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --once 'Print the last frame as text and end'
             cand --json 'Print JSON instead of text'
             cand --ascii 'Draw with ASCII characters only'
+            cand --isolate 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
@@ -185,6 +193,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --pcie 'Also read the traffic on the bus, which takes 20 ms a counter'
             cand --json 'Print JSON instead of text'
             cand --ascii 'Draw with ASCII characters only'
+            cand --isolate 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
@@ -197,6 +206,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --wake 'Ask the driver although that wakes a GPU that sleeps'
             cand --json 'Print JSON instead of text'
             cand --ascii 'Draw with ASCII characters only'
+            cand --isolate 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
@@ -209,6 +219,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --example 'Print the example file instead'
             cand --json 'Print JSON instead of text'
             cand --ascii 'Draw with ASCII characters only'
+            cand --isolate 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
@@ -220,6 +231,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --color 'When to use colour'
             cand --json 'Print JSON instead of text'
             cand --ascii 'Draw with ASCII characters only'
+            cand --isolate 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
             cand completions 'Print the completion script of a shell'
@@ -235,6 +247,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --color 'When to use colour'
             cand --json 'Print JSON instead of text'
             cand --ascii 'Draw with ASCII characters only'
+            cand --isolate 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
@@ -246,6 +259,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --color 'When to use colour'
             cand --json 'Print JSON instead of text'
             cand --ascii 'Draw with ASCII characters only'
+            cand --isolate 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }
@@ -257,6 +271,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --color 'When to use colour'
             cand --json 'Print JSON instead of text'
             cand --ascii 'Draw with ASCII characters only'
+            cand --isolate 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
             cand -h 'Print help (see more with ''--help'')'
             cand --help 'Print help (see more with ''--help'')'
         }

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_vramlens_global_optspecs
-    string join \n V/version v/verbose json config= log= gpu= interval= color= ascii once demo h/help
+    string join \n V/version v/verbose json config= log= gpu= interval= color= ascii isolate once demo h/help
 end
 
 function __fish_vramlens_needs_command
@@ -35,6 +35,7 @@ complete -c vramlens -n "__fish_vramlens_needs_command" -s V -l version -d 'Prin
 complete -c vramlens -n "__fish_vramlens_needs_command" -s v -l verbose -d 'Say more: with --version'
 complete -c vramlens -n "__fish_vramlens_needs_command" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_needs_command" -l ascii -d 'Draw with ASCII characters only'
+complete -c vramlens -n "__fish_vramlens_needs_command" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
 complete -c vramlens -n "__fish_vramlens_needs_command" -l once -d 'Print one frame as text and end'
 complete -c vramlens -n "__fish_vramlens_needs_command" -l demo -d 'Show a recording of a real GPU that is built in'
 complete -c vramlens -n "__fish_vramlens_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -61,6 +62,7 @@ always\t'Always'
 never\t'Never'"
 complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l ascii -d 'Draw with ASCII characters only'
+complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
 complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c vramlens -n "__fish_vramlens_using_subcommand kill" -l config -d 'Read this configuration instead of the usual one' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand kill" -l log -d 'Keep a log in this file: starts, faults, alerts, and what was ended' -r -F
@@ -76,6 +78,7 @@ complete -c vramlens -n "__fish_vramlens_using_subcommand kill" -l now -d 'End w
 complete -c vramlens -n "__fish_vramlens_using_subcommand kill" -l protected -d 'Also what other programs need (display servers, daemons), after a second question'
 complete -c vramlens -n "__fish_vramlens_using_subcommand kill" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand kill" -l ascii -d 'Draw with ASCII characters only'
+complete -c vramlens -n "__fish_vramlens_using_subcommand kill" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
 complete -c vramlens -n "__fish_vramlens_using_subcommand kill" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c vramlens -n "__fish_vramlens_using_subcommand explain" -l recording -d 'Complete the answer from this recording, which covers the time of the error' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand explain" -l config -d 'Read this configuration instead of the usual one' -r -F
@@ -88,6 +91,7 @@ never\t'Never'"
 complete -c vramlens -n "__fish_vramlens_using_subcommand explain" -l alone -d 'Do not ask the driver of this machine who holds the rest'
 complete -c vramlens -n "__fish_vramlens_using_subcommand explain" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand explain" -l ascii -d 'Draw with ASCII characters only'
+complete -c vramlens -n "__fish_vramlens_using_subcommand explain" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
 complete -c vramlens -n "__fish_vramlens_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -s c -l context -d 'Context in tokens: 8192, 8k, 1m' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l cache-type -d 'Type of the KV cache, or of its keys and values: q8_0, or q8_0,q4_0' -r
@@ -115,6 +119,7 @@ complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l no-op-offload 
 complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l kv-per-slot -d 'Each sequence has a cache of its own share of the context (`--no-kv-unified`)'
 complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l ascii -d 'Draw with ASCII characters only'
+complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
 complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c vramlens -n "__fish_vramlens_using_subcommand fixes" -l config -d 'Read this configuration instead of the usual one' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand fixes" -l log -d 'Keep a log in this file: starts, faults, alerts, and what was ended' -r -F
@@ -125,9 +130,9 @@ always\t'Always'
 never\t'Never'"
 complete -c vramlens -n "__fish_vramlens_using_subcommand fixes" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand fixes" -l ascii -d 'Draw with ASCII characters only'
+complete -c vramlens -n "__fish_vramlens_using_subcommand fixes" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
 complete -c vramlens -n "__fish_vramlens_using_subcommand fixes" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c vramlens -n "__fish_vramlens_using_subcommand run" -l record -d 'Keep the session in this file, for `vramlens replay`' -r -F
-complete -c vramlens -n "__fish_vramlens_using_subcommand run" -l monitor -d 'Stand between, on a terminal; the number of the socket to whoever started this' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand run" -l config -d 'Read this configuration instead of the usual one' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand run" -l log -d 'Keep a log in this file: starts, faults, alerts, and what was ended' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand run" -l gpu -d 'Only these GPUs: indexes or the beginnings of UUIDs, separated by commas. For `fit` also a card that is not here: 24GiB' -r
@@ -138,6 +143,7 @@ never\t'Never'"
 complete -c vramlens -n "__fish_vramlens_using_subcommand run" -s q -l quiet -d 'Say nothing about a command that ends well'
 complete -c vramlens -n "__fish_vramlens_using_subcommand run" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand run" -l ascii -d 'Draw with ASCII characters only'
+complete -c vramlens -n "__fish_vramlens_using_subcommand run" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
 complete -c vramlens -n "__fish_vramlens_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l for -d 'End after this time: 30s, 10m, 2h' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l max-size -d 'End when the file has this size' -r
@@ -151,6 +157,7 @@ never\t'Never'"
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l redact -d 'Leave out command lines, users and the host\'s name'
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l ascii -d 'Draw with ASCII characters only'
+complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l speed -d 'How many times as fast' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l config -d 'Read this configuration instead of the usual one' -r -F
@@ -163,6 +170,7 @@ never\t'Never'"
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l once -d 'Print the last frame as text and end'
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l ascii -d 'Draw with ASCII characters only'
+complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c vramlens -n "__fish_vramlens_using_subcommand serve" -l listen -d 'Where to listen; 127.0.0.1:9835 without a word, nowhere with --textfile alone' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand serve" -l token-file -d 'Ask readers for the bearer token in this file' -r -F
@@ -179,6 +187,7 @@ complete -c vramlens -n "__fish_vramlens_using_subcommand serve" -l allow-remote
 complete -c vramlens -n "__fish_vramlens_using_subcommand serve" -l pcie -d 'Also read the traffic on the bus, which takes 20 ms a counter'
 complete -c vramlens -n "__fish_vramlens_using_subcommand serve" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand serve" -l ascii -d 'Draw with ASCII characters only'
+complete -c vramlens -n "__fish_vramlens_using_subcommand serve" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
 complete -c vramlens -n "__fish_vramlens_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c vramlens -n "__fish_vramlens_using_subcommand doctor" -l config -d 'Read this configuration instead of the usual one' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand doctor" -l log -d 'Keep a log in this file: starts, faults, alerts, and what was ended' -r -F
@@ -190,6 +199,7 @@ never\t'Never'"
 complete -c vramlens -n "__fish_vramlens_using_subcommand doctor" -l wake -d 'Ask the driver although that wakes a GPU that sleeps'
 complete -c vramlens -n "__fish_vramlens_using_subcommand doctor" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand doctor" -l ascii -d 'Draw with ASCII characters only'
+complete -c vramlens -n "__fish_vramlens_using_subcommand doctor" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
 complete -c vramlens -n "__fish_vramlens_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c vramlens -n "__fish_vramlens_using_subcommand config" -l config -d 'Read this configuration instead of the usual one' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand config" -l log -d 'Keep a log in this file: starts, faults, alerts, and what was ended' -r -F
@@ -201,6 +211,7 @@ never\t'Never'"
 complete -c vramlens -n "__fish_vramlens_using_subcommand config" -l example -d 'Print the example file instead'
 complete -c vramlens -n "__fish_vramlens_using_subcommand config" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand config" -l ascii -d 'Draw with ASCII characters only'
+complete -c vramlens -n "__fish_vramlens_using_subcommand config" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
 complete -c vramlens -n "__fish_vramlens_using_subcommand config" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and not __fish_seen_subcommand_from completions man all help" -l config -d 'Read this configuration instead of the usual one' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and not __fish_seen_subcommand_from completions man all help" -l log -d 'Keep a log in this file: starts, faults, alerts, and what was ended' -r -F
@@ -211,6 +222,7 @@ always\t'Always'
 never\t'Never'"
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and not __fish_seen_subcommand_from completions man all help" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and not __fish_seen_subcommand_from completions man all help" -l ascii -d 'Draw with ASCII characters only'
+complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and not __fish_seen_subcommand_from completions man all help" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and not __fish_seen_subcommand_from completions man all help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and not __fish_seen_subcommand_from completions man all help" -f -a "completions" -d 'Print the completion script of a shell'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and not __fish_seen_subcommand_from completions man all help" -f -a "man" -d 'Print a page of the manual, as troff'
@@ -225,6 +237,7 @@ always\t'Always'
 never\t'Never'"
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from completions" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from completions" -l ascii -d 'Draw with ASCII characters only'
+complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from completions" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from completions" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from man" -l config -d 'Read this configuration instead of the usual one' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from man" -l log -d 'Keep a log in this file: starts, faults, alerts, and what was ended' -r -F
@@ -235,6 +248,7 @@ always\t'Always'
 never\t'Never'"
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from man" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from man" -l ascii -d 'Draw with ASCII characters only'
+complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from man" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from man" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from all" -l config -d 'Read this configuration instead of the usual one' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from all" -l log -d 'Keep a log in this file: starts, faults, alerts, and what was ended' -r -F
@@ -245,6 +259,7 @@ always\t'Always'
 never\t'Never'"
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from all" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from all" -l ascii -d 'Draw with ASCII characters only'
+complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from all" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from all" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from help" -f -a "completions" -d 'Print the completion script of a shell'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from help" -f -a "man" -d 'Print a page of the manual, as troff'

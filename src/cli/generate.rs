@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use clap::{Args, Subcommand};
+use clap::{Args, Command, Subcommand};
 use clap_complete::Shell;
 
 use crate::cli::{help, man};
@@ -88,8 +88,25 @@ pub fn all() -> Vec<Made> {
 
 fn completions(shell: Shell) -> String {
     let mut bytes = Vec::new();
-    clap_complete::generate(shell, &mut help::command(), "vramlens", &mut bytes);
+    clap_complete::generate(shell, &mut shown(), "vramlens", &mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The command line without what is hidden, which scripts would offer all the same.
+fn shown() -> Command {
+    let whole = help::command();
+    // Whatever is not hidden has examples.
+    let names = help::EXAMPLES.iter().map(|(name, _)| *name);
+    let commands = names.filter_map(|name| Some(visible(name, whole.find_subcommand(name)?)));
+    visible("vramlens", &whole).subcommands(commands)
+}
+
+/// A command of its own without hidden options.
+fn visible(name: &'static str, of: &Command) -> Command {
+    let args = of.get_arguments().filter(|arg| !arg.is_hide_set()).cloned();
+    let inner = of.get_subcommands().filter(|_| name != "vramlens").cloned();
+    let about = of.get_about().cloned().unwrap_or_default();
+    Command::new(name).about(about).args(args).subcommands(inner)
 }
 
 fn write(folder: &Path) -> anyhow::Result<()> {
@@ -121,6 +138,21 @@ mod tests {
                 let path = Path::new(folder).join(entry.unwrap().file_name());
                 let known = made.iter().any(|file| file.path == path);
                 assert!(known, "nothing makes {} any more", path.display());
+            }
+        }
+    }
+
+    #[test]
+    fn scripts_offer_every_command_but_hidden_ones() {
+        for shell in SHELLS {
+            let text = completions(shell);
+            assert!(!text.contains("monitor"), "{shell}");
+            for sub in help::command().get_subcommands() {
+                let flag = format!("{}, {shell}", sub.get_name());
+                let offered = text.contains(&sub.get_about().unwrap().to_string())
+                    || text.contains(&format!("vramlens,{})", sub.get_name()));
+                assert!(sub.is_hide_set() || offered || text.contains(sub.get_name()), "{flag}");
+                assert!(!(sub.is_hide_set() && offered), "{flag}");
             }
         }
     }
