@@ -69,12 +69,13 @@ fn zstd_alone_makes_the_plain_form_and_one_more_line() {
 #[test]
 fn what_a_later_version_adds_is_passed_over() {
     let plain = String::from_utf8(write(&series(2), Form::Plain)).unwrap();
+    let schema = format!("\"schema\":\"{SCHEMA}\"");
     let later = plain
-        .replace("\"schema\":\"1.0\"", "\"schema\":\"1.7\",\"mood\":\"good\"")
+        .replace(&schema, "\"schema\":\"1.7\",\"mood\":\"good\"")
         .replace("\"took_ms\"", "\"weather\":{\"wind\":[1,2]},\"took_ms\"")
         + "{\"network\":{\"at\":1}}\n\n";
     assert_eq!(read(later.as_bytes()).unwrap(), series(2));
-    let other = plain.replace("\"schema\":\"1.0\"", "\"schema\":\"2.0\"");
+    let other = plain.replace(&schema, "\"schema\":\"2.0\"");
     let error = read(other.as_bytes()).unwrap_err();
     assert!(matches!(&error, ReadError::Schema(found) if found.major == 2), "{error}");
     assert!(error.to_string().contains(&SCHEMA.to_string()));

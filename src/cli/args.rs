@@ -54,12 +54,22 @@ pub struct Common {
     /// When to use colour.
     #[arg(long, global = true, value_name = "WHEN")]
     pub color: Option<ColorWhen>,
+    /// The theme of the live view; `vramlens config --themes` lists them.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub theme: Option<String>,
+    /// Any setting: --set kill.confirm=false.
+    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
     /// Draw with ASCII characters only.
     #[arg(long, global = true)]
     pub ascii: bool,
     /// Ask the driver in a process of its own: one that hangs or crashes is replaced.
     #[arg(long, global = true)]
     pub isolate: bool,
+    /// Show this machine, by ssh; several where it is given several times. `local` is this one,
+    /// `all` the list in the configuration. For the live view, --once, --json, triage and kill.
+    #[arg(long, global = true, value_name = "USER@HOST")]
+    pub host: Vec<String>,
 }
 
 /// When to use colour.
@@ -72,6 +82,33 @@ pub enum ColorWhen {
     Always,
     /// Never.
     Never,
+    /// The terminal's own sixteen colours.
+    #[value(name = "16")]
+    Ansi,
+    /// 256 colours.
+    #[value(name = "256")]
+    Indexed,
+    /// 24-bit colours.
+    #[value(name = "24bit")]
+    True,
+}
+
+impl ColorWhen {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Auto, Self::Always, Self::Never, Self::Ansi, Self::Indexed, Self::True];
+
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Always => "always",
+            Self::Never => "never",
+            Self::Ansi => "16",
+            Self::Indexed => "256",
+            Self::True => "24bit",
+        }
+    }
 }
 
 /// The commands.
@@ -250,6 +287,10 @@ pub struct RecordArgs {
     /// Leave out command lines, users and the host's name.
     #[arg(long)]
     pub redact: bool,
+    /// Answer the requests that come as lines on standard input, and end with it: the far end of
+    /// `vramlens --host`. Only with `-`.
+    #[arg(long)]
+    pub answer: bool,
 }
 
 /// `vramlens replay`.
@@ -264,6 +305,21 @@ pub struct ReplayArgs {
     /// Print the last frame as text and end.
     #[arg(long)]
     pub once: bool,
+    /// Write a chart of the recording as SVG, and end; `-` for standard output.
+    #[arg(long, value_name = "OUT", conflicts_with = "once")]
+    pub svg: Option<PathBuf>,
+    /// Write a chart of the recording as PNG, and end; `-` for standard output.
+    #[arg(long, value_name = "OUT", conflicts_with = "once")]
+    pub png: Option<PathBuf>,
+    /// The chart begins here: 03:58, 2026-11-30 03:58, -10m (before the end), +5m (after the start).
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub from: Option<String>,
+    /// The chart ends here.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub to: Option<String>,
+    /// Size of the chart in pixels: 1200x600.
+    #[arg(long, value_name = "WxH")]
+    pub size: Option<String>,
 }
 
 /// `vramlens serve`.
@@ -319,6 +375,10 @@ pub struct DriverArgs {
 #[derive(Debug, Args)]
 pub struct ConfigArgs {
     /// Print the example file instead.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "themes")]
     pub example: bool,
+    /// List the themes instead, with what is wrong with those that cannot be read; or print the
+    /// file of one, to begin an own one with.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
+    pub themes: Option<String>,
 }

@@ -1,57 +1,20 @@
 //! Where each setting's value comes from: default < file < environment < flag.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
-use crate::cli::args::{ColorWhen, Common};
-use crate::cli::settings::{Origin, SETTINGS, Setting, Settings};
+use crate::cli::args::Common;
+pub use crate::cli::errors::SettingsError;
+use crate::cli::settings::{Kind, Origin, SETTINGS, Setting, Settings, key_words};
+use crate::sample::nearest::nearest;
+use crate::ui::action::{ACTIONS, KeyMap, KeyMapError};
+use crate::ui::columns::Columns;
 
-/// What is wrong with the configuration.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SettingsError {
-    /// A file that was named cannot be read.
-    #[error("cannot read the configuration {path}: {reason}")]
-    Unreadable {
-        /// Which.
-        path: String,
-        /// Why.
-        reason: String,
-    },
-    /// No TOML.
-    #[error("{path}:{line}: {reason}")]
-    Syntax {
-        /// Which file.
-        path: String,
-        /// Where in it.
-        line: usize,
-        /// What the parser says.
-        reason: String,
-    },
-    /// No such setting.
-    #[error("{place}: there is no setting {key:?}{}; `vramlens config` lists them all", nearest.map(|name| format!(", did you mean {name}?")).unwrap_or_default())]
-    Unknown {
-        /// File and line.
-        place: String,
-        /// As written.
-        key: String,
-        /// The one that may be meant.
-        nearest: Option<&'static str>,
-    },
-    /// No such value.
-    #[error("{place}: {key} is {value:?}, and must be {allowed}")]
-    Value {
-        /// File and line, or variable.
-        place: String,
-        /// The setting.
-        key: &'static str,
-        /// As written.
-        value: String,
-        /// What is allowed.
-        allowed: &'static str,
-    },
-}
+/// A longer file is no configuration.
+const LARGEST_BYTES: u64 = 1 << 20;
 
 /// The settings with the origin of each.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,30 +22,89 @@ pub struct Resolved {
     /// The values.
     pub settings: Settings,
     /// By key: the value as text, and where it comes from.
-    pub origins: BTreeMap<&'static str, (String, Origin)>,
+    pub origins: BTreeMap<String, (String, Origin)>,
+    /// The file that was read, or would have been.
+    pub file: Option<PathBuf>,
 }
 
 impl Resolved {
     /// The defaults alone.
     fn defaults() -> Self {
-        let mut resolved = Self { settings: Settings::default(), origins: BTreeMap::new() };
+        let settings = Settings::default();
+        let mut resolved = Self { settings, origins: BTreeMap::new(), file: None };
         for row in SETTINGS {
             let value = row.default.trim_matches('"');
             let set = resolved.set(row, value, Origin::Default);
             debug_assert!(set.is_ok(), "the default of {} is not allowed", row.key);
         }
+        for row in ACTIONS {
+            let keys = toml_list(row.keys.iter().copied());
+            resolved.origins.insert(format!("keys.{}", row.name), (keys, Origin::Default));
+        }
         resolved
     }
 
     fn set(&mut self, row: &Setting, value: &str, origin: Origin) -> Result<(), SettingsError> {
-        (row.apply)(&mut self.settings, value).map_err(|allowed| SettingsError::Value {
+        let applied = (row.apply)(&mut self.settings, value).map_err(ToOwned::to_owned);
+        let checked = applied.and_then(|()| check(row.key, &self.settings));
+        checked.map_err(|allowed| SettingsError::Value {
             place: origin.to_string(),
-            key: row.key,
-            value: value.to_owned(),
+            key: row.key.to_owned(),
+            value: value.chars().take(120).collect(),
             allowed,
         })?;
-        self.origins.insert(row.key, (value.to_owned(), origin));
+        self.origins.insert(row.key.to_owned(), (value.to_owned(), origin));
         Ok(())
+    }
+
+    /// Gives an action its keys.
+    fn bind(&mut self, action: &str, keys: &str, origin: Origin) -> Result<(), SettingsError> {
+        let place = origin.to_string();
+        let keys = key_words(keys).ok_or_else(|| SettingsError::Value {
+            place: place.clone(),
+            key: format!("keys.{action}"),
+            value: keys.chars().take(120).collect(),
+            allowed: "a list of keys: [\"x\", \"ctrl-r\", \"f5\"]; [] for none".to_owned(),
+        })?;
+        let change = (action.to_owned(), keys);
+        // Whether the whole fits together is seen when all sources have spoken.
+        if let Err(error) = KeyMap::with(std::slice::from_ref(&change))
+            && !matches!(error, KeyMapError::Conflict { .. } | KeyMapError::NoQuit)
+        {
+            return Err(SettingsError::Keys { place, reason: error.to_string() });
+        }
+        let text = toml_list(change.1.iter().map(String::as_str));
+        self.origins.insert(format!("keys.{action}"), (text, origin));
+        self.settings.keys.retain(|(other, _)| other != action);
+        self.settings.keys.push(change);
+        Ok(())
+    }
+
+    /// That no key does two things, with the place of the one that asks for it.
+    fn check_keys(&self) -> Result<(), SettingsError> {
+        let Err(error) = KeyMap::with(&self.settings.keys) else { return Ok(()) };
+        let action = match &error {
+            KeyMapError::Conflict { second, .. } => second,
+            _ => "quit",
+        };
+        let place = match self.origins.get(&format!("keys.{action}")) {
+            Some((_, origin)) => origin.to_string(),
+            None => "keys".to_owned(),
+        };
+        Err(SettingsError::Keys { place, reason: error.to_string() })
+    }
+
+    /// Sets whatever this key names; `None` where nothing has that name.
+    fn named(&mut self, key: &str, value: &str, origin: Origin) -> Result<bool, SettingsError> {
+        if let Some(row) = SETTINGS.iter().find(|row| row.key == key) {
+            return self.set(row, value, origin).map(|()| true);
+        }
+        match key.strip_prefix("keys.") {
+            Some(action) if ACTIONS.iter().any(|row| row.name == action) => {
+                self.bind(action, value, origin).map(|()| true)
+            }
+            _ => Ok(false),
+        }
     }
 
     fn file(&mut self, path: &Path, text: &str) -> Result<(), SettingsError> {
@@ -92,17 +114,21 @@ impl Resolved {
             reason: error.message().to_owned(),
         })?;
         for (section, value) in table.get_ref() {
+            let place = |line| Origin::File(path.to_owned(), line);
             let line = line_of(text, section.span().start);
             let DeValue::Table(rows) = value.get_ref() else {
-                return Err(unknown(path, line, section.get_ref()));
+                return Err(unknown(&place(line), section.get_ref()));
             };
             for (name, value) in rows {
-                let line = line_of(text, name.span().start);
+                let origin = place(line_of(text, name.span().start));
                 let key = format!("{}.{}", section.get_ref(), name.get_ref());
-                let Some(row) = SETTINGS.iter().find(|row| row.key == key) else {
-                    return Err(unknown(path, line, &key));
-                };
-                self.set(row, &plain(value.get_ref()), Origin::File(path.to_owned(), line))?;
+                typed(&key, value.get_ref(), &origin)?;
+                if !self.named(&key, &plain(value.get_ref()), origin.clone())? {
+                    return Err(unknown(&origin, &key));
+                }
+            }
+            if rows.is_empty() && !sections().any(|known| known == section.get_ref().as_ref()) {
+                return Err(unknown(&place(line), section.get_ref()));
             }
         }
         Ok(())
@@ -111,33 +137,49 @@ impl Resolved {
     fn environment(&mut self, get: impl Fn(&str) -> Option<String>) -> Result<(), SettingsError> {
         for row in SETTINGS {
             if let Some(value) = get(row.env) {
-                self.set(row, &value, Origin::Environment(row.env))?;
+                self.set(row, &value, Origin::Environment(row.env.to_owned()))?;
+            }
+        }
+        for row in ACTIONS {
+            let name = keys_variable(row.name);
+            if let Some(value) = get(&name) {
+                self.bind(row.name, &value, Origin::Environment(name))?;
             }
         }
         Ok(())
     }
 
     fn flags(&mut self, common: &Common) -> Result<(), SettingsError> {
-        let color = common.color.map(|when| match when {
-            ColorWhen::Auto => "auto".to_owned(),
-            ColorWhen::Always => "always".to_owned(),
-            ColorWhen::Never => "never".to_owned(),
-        });
+        for given in &common.set {
+            let short = || given.chars().take(120).collect();
+            let (key, value) = given.split_once('=').ok_or_else(|| SettingsError::Set(short()))?;
+            if !self.named(key.trim(), value.trim(), Origin::Flag)? {
+                return Err(unknown(&Origin::Flag, key.trim()));
+            }
+        }
         let given = [
             ("log.file", common.log.as_ref().map(|path| path.display().to_string())),
             ("view.interval", common.interval.clone()),
-            ("view.color", color),
+            ("view.color", common.color.map(|when| when.name().to_owned())),
             ("view.ascii", common.ascii.then(|| "true".to_owned())),
+            ("view.theme", common.theme.clone()),
             ("view.gpus", common.gpu.clone()),
             ("driver.isolate", common.isolate.then(|| "true".to_owned())),
         ];
         for (key, value) in given {
-            let row = SETTINGS.iter().find(|row| row.key == key);
-            if let (Some(row), Some(value)) = (row, value) {
-                self.set(row, &value, Origin::Flag)?;
+            if let Some(value) = value {
+                self.named(key, &value, Origin::Flag)?;
             }
         }
         Ok(())
+    }
+}
+
+/// What the rows of the table cannot say in a fixed sentence.
+fn check(key: &str, settings: &Settings) -> Result<(), String> {
+    match key {
+        "table.columns" => Columns::parse(settings.columns.iter().map(String::as_str)).map(drop),
+        _ => Ok(()),
     }
 }
 
@@ -152,8 +194,10 @@ pub fn resolve(
 ) -> Result<Resolved, SettingsError> {
     let mut resolved = Resolved::defaults();
     let named = common.config.clone().or_else(|| get("VRAMLENS_CONFIG").map(PathBuf::from));
-    if let Some(path) = named.clone().or_else(|| usual_path(&get)) {
-        match std::fs::read_to_string(&path) {
+    let usual = || folder(&get).map(|folder| folder.join("config.toml"));
+    resolved.file = named.clone().or_else(usual);
+    if let Some(path) = resolved.file.clone() {
+        match read(&path) {
             Ok(text) => resolved.file(&path, &text)?,
             Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
@@ -164,14 +208,61 @@ pub fn resolve(
     }
     resolved.environment(&get)?;
     resolved.flags(common)?;
+    resolved.check_keys()?;
     Ok(resolved)
 }
 
-/// `$XDG_CONFIG_HOME/vramlens/config.toml`.
-fn usual_path(get: &impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+/// The text of a file, which is no configuration where it is too long for one.
+fn read(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(LARGEST_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LARGEST_BYTES {
+        let reason = format!("longer than {LARGEST_BYTES} bytes: this is no configuration");
+        return Err(std::io::Error::other(reason));
+    }
+    Ok(text)
+}
+
+/// `$XDG_CONFIG_HOME/vramlens`, or `~/.config/vramlens`.
+pub fn folder(get: &impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let set = |name: &str| get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let base = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")))?;
-    Some(base.join("vramlens").join("config.toml"))
+    // The standard has a path that is not absolute ignored.
+    let base = set("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
+    let base = base.or_else(|| set("HOME").map(|home| home.join(".config")))?;
+    Some(base.join("vramlens"))
+}
+
+/// `VRAMLENS_KEYS_KILL_ZOMBIES`.
+pub fn keys_variable(action: &str) -> String {
+    format!("VRAMLENS_KEYS_{}", action.to_ascii_uppercase().replace('-', "_"))
+}
+
+/// `["x", "ctrl-r"]`.
+pub fn toml_list<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
+    let quoted = words.into_iter().map(|word| toml::Value::String(word.to_owned()).to_string());
+    format!("[{}]", quoted.collect::<Vec<_>>().join(", "))
+}
+
+/// That a value has the type of its setting.
+fn typed(key: &str, value: &DeValue<'_>, origin: &Origin) -> Result<(), SettingsError> {
+    let row = SETTINGS.iter().find(|row| row.key == key);
+    let kind = row.map_or(Kind::List, Setting::kind);
+    let (fits, found) = match value {
+        DeValue::String(_) => (kind != Kind::Bool, "a text"),
+        DeValue::Boolean(_) => (kind == Kind::Bool, "true or false"),
+        DeValue::Integer(_) | DeValue::Float(_) => (kind == Kind::Text, "a number"),
+        DeValue::Array(_) => (kind == Kind::List, "a list"),
+        DeValue::Datetime(_) => (false, "a date"),
+        DeValue::Table(_) => (false, "a table"),
+    };
+    if fits || (row.is_none() && !key.starts_with("keys.")) {
+        return Ok(());
+    }
+    let scratch = &mut Settings::default();
+    // Its own words for what is allowed, where it has some for this value.
+    let own = row.and_then(|row| (row.apply)(scratch, &plain(value)).err());
+    let allowed = own.unwrap_or(kind.words()).to_owned();
+    Err(SettingsError::Type { place: origin.to_string(), key: key.to_owned(), found, allowed })
 }
 
 fn plain(value: &DeValue<'_>) -> String {
@@ -196,94 +287,26 @@ fn line_of(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
 }
 
-fn unknown(path: &Path, line: usize, key: &str) -> SettingsError {
-    let nearest = SETTINGS
-        .iter()
-        .map(|row| (distance(row.key, key), row.key))
-        .min()
-        .filter(|(steps, _)| *steps <= 4)
-        .map(|(_, name)| name);
-    let key = key.chars().take(64).collect();
-    SettingsError::Unknown { place: format!("{}:{line}", path.display()), key, nearest }
+/// The tables that a file may have.
+fn sections() -> impl Iterator<Item = &'static str> {
+    SETTINGS.iter().filter_map(|row| Some(row.key.split_once('.')?.0)).chain(["keys"])
 }
 
-/// Edits from one word to the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().take(64).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
-        }
+fn unknown(origin: &Origin, key: &str) -> SettingsError {
+    let keys: Vec<String> = ACTIONS.iter().map(|row| format!("keys.{}", row.name)).collect();
+    let all = SETTINGS.iter().map(|row| row.key).chain(keys.iter().map(String::as_str));
+    let last = |key: &'_ str| key.rsplit('.').next().map(ToOwned::to_owned);
+    // Under another table, or under none: the name itself tells.
+    let same = all.clone().find(|known| last(known) == last(key)).map(ToOwned::to_owned);
+    let near =
+        nearest(key, all).or_else(|| nearest(key, sections()).filter(|_| !key.contains('.')));
+    let key = key.chars().take(64).collect();
+    SettingsError::Unknown {
+        place: origin.to_string(),
+        key,
+        nearest: same.or_else(|| near.map(ToOwned::to_owned)),
     }
-    row[b.len()]
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::settings::example;
-
-    fn from(text: &str, env: &[(&str, &str)], common: &Common) -> Result<Resolved, SettingsError> {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("config.toml");
-        std::fs::write(&file, text).unwrap();
-        let common = Common { config: Some(file), ..common.clone() };
-        let get = |name: &str| env.iter().find(|row| row.0 == name).map(|row| row.1.to_owned());
-        resolve(&common, get)
-    }
-
-    #[test]
-    fn each_source_overrides_the_one_before() {
-        let file = "[view]\ninterval = \"2s\"\nascii = true\n[kill]\nconfirm = false\n";
-        let env = [("VRAMLENS_INTERVAL", "3s")];
-        let flag = Common { interval: Some("4s".into()), ..Common::default() };
-        assert_eq!(from(file, &[], &Common::default()).unwrap().settings.interval_ms, 2000);
-        assert_eq!(from(file, &env, &Common::default()).unwrap().settings.interval_ms, 3000);
-        let all = from(file, &env, &flag).unwrap();
-        assert_eq!(all.settings.interval_ms, 4000);
-        assert!(all.settings.ascii);
-        assert!(!all.settings.kill_confirm);
-        assert_eq!(all.origins["view.interval"].1, Origin::Flag);
-        assert_eq!(all.origins["kill.confirm"].1.to_string().rsplit(':').next(), Some("5"));
-        assert_eq!(all.origins["view.mouse"].1, Origin::Default);
-    }
-
-    #[test]
-    fn a_mistake_is_named_with_its_place() {
-        let unknown = from("[view]\n\nintervall = \"2s\"\n", &[], &Common::default());
-        let text = unknown.unwrap_err().to_string();
-        assert!(text.contains("config.toml:3"), "{text}");
-        assert!(text.contains("did you mean view.interval?"), "{text}");
-        let value = from("[view]\nascii = \"perhaps\"\n", &[], &Common::default());
-        let text = value.unwrap_err().to_string();
-        assert!(text.ends_with("view.ascii is \"perhaps\", and must be true or false"), "{text}");
-        let syntax = from("[view\n", &[], &Common::default()).unwrap_err();
-        assert!(matches!(syntax, SettingsError::Syntax { line: 1, .. }), "{syntax:?}");
-    }
-
-    #[test]
-    fn a_usual_file_may_be_missing_and_a_named_one_may_not() {
-        let home = |name: &str| (name == "HOME").then(|| "/nonexistent".to_owned());
-        assert!(resolve(&Common::default(), home).is_ok());
-        let named = Common { config: Some("/nonexistent/x.toml".into()), ..Common::default() };
-        assert!(matches!(resolve(&named, home), Err(SettingsError::Unreadable { .. })));
-    }
-
-    #[test]
-    fn the_example_says_the_defaults() {
-        let live: String = example()
-            .lines()
-            .map(|line| line.strip_prefix("# ").filter(|l| l.contains(" = ")).unwrap_or(line))
-            .collect::<Vec<_>>()
-            .join("\n");
-        let read = from(&live, &[], &Common::default()).unwrap();
-        assert_eq!(read.settings, Resolved::defaults().settings);
-        let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/config.example.toml");
-        assert_eq!(std::fs::read_to_string(committed).unwrap(), example());
-    }
-}
+mod tests;

@@ -6,17 +6,21 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::cli::args::{Cli, ColorWhen, Command, DriverArgs, RecordArgs, RunArgs, ServeArgs};
+use crate::cli::args::{
+    Cli, Command, ConfigArgs, DriverArgs, KillArgs, RecordArgs, ReplayArgs, RunArgs, ServeArgs,
+};
 use crate::cli::config::{Resolved, resolve};
-use crate::cli::settings::{SETTINGS, Settings, duration_ms, example};
-use crate::cli::tools;
+use crate::cli::settings::{Settings, duration_ms};
+use crate::cli::{hosts, reload, show, terminal, themes, tools};
 use crate::cmd::look::{self, Form};
-use crate::cmd::{Exit, doctor, kill, past, record, run as command, serve, top};
+use crate::cmd::{Exit, doctor, kill, past, record, replay, run as command, serve, top};
+use crate::runtime::isolate;
 use crate::runtime::live::From;
 use crate::runtime::options::{Options, nvml};
-use crate::runtime::{clock, isolate};
+use crate::runtime::reload::Reload;
 use crate::source::Progress;
-use crate::ui::{self, App, theme::Look};
+use crate::ui::App;
+use crate::ui::theme::Depth;
 use crate::units::Bytes;
 
 /// The environment, as far as it is asked for.
@@ -35,17 +39,25 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
     }
     let resolved = resolve(&cli.common, env)?;
     let settings = &resolved.settings;
-    let options = options(settings);
-    let form = Form { json: cli.common.json, ascii: is_ascii(settings, env) };
-    let colours = is_coloured(settings, env) && std::io::stdout().is_terminal();
+    let mut options = options(settings);
+    options.reload = reload::again(&cli.common, &resolved, env);
+    let form = Form { json: cli.common.json, ascii: terminal::is_ascii(settings, env) };
+    let depth = terminal::depth(settings, env, std::io::stdout().is_terminal());
+    let colours = depth != Depth::None;
+    if let Some(setup) = hosts::setup(cli, settings)? {
+        return hosts::run(cli, &resolved, options, form, setup, env);
+    }
     match &cli.command {
-        None => view(cli, settings, options, form, env),
+        None => view(cli, &resolved, options, form, env),
         Some(Command::Triage(args)) => {
             let need = args.need.as_deref().map(str::parse).transpose()?;
             look::triage(&options, form, need)
         }
         Some(Command::Run(args)) => command::run(&watched(args), &options, form),
         Some(Command::Record(args)) => record::run(&recording(args)?, &options),
+        Some(Command::Replay(args)) if args.svg.is_some() || args.png.is_some() => {
+            replay::run(&picture(args, &options))
+        }
         Some(Command::Replay(args))
             if args.once || form.json || !top::can_show(env("TERM").as_deref()) =>
         {
@@ -53,23 +65,10 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
         }
         Some(Command::Replay(args)) => {
             let from = From::File(args.file.clone(), args.speed);
-            show_view(settings, options, form, env, from)
+            show_view(&resolved, options, env, from)
         }
-        Some(Command::Config(args)) if args.example => {
-            top::print(&example())?;
-            Ok(Exit::Fine)
-        }
-        Some(Command::Config(_)) => show(&resolved),
-        Some(Command::Kill(args)) => {
-            let kill = kill::Kill {
-                pids: args.pids.clone(),
-                dry_run: args.dry_run,
-                yes: args.yes || !settings.kill_confirm,
-                now: args.now,
-                protected: args.protected,
-            };
-            kill::run(&kill, &options, form)
-        }
+        Some(Command::Config(args)) => config(args, &resolved, (form, depth), env),
+        Some(Command::Kill(args)) => kill::run(&kill_of(args, settings), &options, form),
         Some(Command::Explain(args)) => tools::explain(args, &options, form),
         Some(Command::Fit(args)) => tools::fit(args, &options, form, colours),
         Some(Command::Serve(args)) => serve::run(&serving(args, env), &options),
@@ -94,7 +93,8 @@ fn answer(args: &DriverArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn options(settings: &Settings) -> Options {
+/// What a session is told.
+pub(super) fn options(settings: &Settings) -> Options {
     Options {
         interval_ms: settings.interval_ms,
         library: settings.nvml_library.clone(),
@@ -115,33 +115,13 @@ fn options(settings: &Settings) -> Options {
         isolate: settings.isolate,
         alerts: settings.alerts,
         alert_actions: settings.alert_actions.clone(),
-    }
-}
-
-/// Where the locale has no UTF-8, nothing outside ASCII can be shown.
-fn is_ascii(settings: &Settings, env: Environment<'_>) -> bool {
-    let set = |name: &str| env(name).filter(|value| !value.is_empty());
-    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
-    let utf8 = locale.is_none_or(|name| {
-        let name = name.to_ascii_lowercase();
-        name.contains("utf-8") || name.contains("utf8")
-    });
-    settings.ascii || !utf8
-}
-
-/// Whether to use colour.
-fn is_coloured(settings: &Settings, env: Environment<'_>) -> bool {
-    let set = |name: &str| env(name).is_some_and(|value| !value.is_empty());
-    match settings.color {
-        ColorWhen::Always => true,
-        ColorWhen::Never => false,
-        ColorWhen::Auto => !set("NO_COLOR"),
+        reload: Reload::default(),
     }
 }
 
 fn view(
     cli: &Cli,
-    settings: &Settings,
+    resolved: &Resolved,
     options: Options,
     form: Form,
     env: Environment<'_>,
@@ -150,23 +130,16 @@ fn view(
         return look::once(&options, form);
     }
     let from = if cli.demo { From::Demo } else { From::Driver };
-    show_view(settings, options, form, env, from)
+    show_view(resolved, options, env, from)
 }
 
-fn show_view(
-    settings: &Settings,
+pub(super) fn show_view(
+    resolved: &Resolved,
     options: Options,
-    form: Form,
     env: Environment<'_>,
     from: From,
 ) -> anyhow::Result<Exit> {
-    let mut app = App::new(ui::Settings {
-        look: Look::new(is_coloured(settings, env), form.ascii),
-        utc_offset_s: clock::utc_offset_seconds(clock::now()),
-        interval_ms: settings.interval_ms,
-        confirm_kill: settings.kill_confirm,
-        ..ui::Settings::default()
-    });
+    let mut app = App::new(reload::screen(resolved, env)?);
     app.recording = from.title();
     top::run(app, options, from)
 }
@@ -180,7 +153,33 @@ fn recording(args: &RecordArgs) -> anyhow::Result<record::Record> {
         )),
     };
     let max_size = args.max_size.as_deref().map(str::parse).transpose()?;
-    Ok(record::Record { file: args.file.clone(), duration, max_size, redact: args.redact })
+    let answer = args.answer;
+    if answer && args.file != std::path::Path::new("-") {
+        anyhow::bail!("--answer is for a stream: write `vramlens record - --answer`");
+    }
+    Ok(record::Record { file: args.file.clone(), duration, max_size, redact: args.redact, answer })
+}
+
+pub(super) fn kill_of(args: &KillArgs, settings: &Settings) -> kill::Kill {
+    kill::Kill {
+        pids: args.pids.clone(),
+        dry_run: args.dry_run,
+        yes: args.yes || !settings.kill_confirm,
+        now: args.now,
+        protected: args.protected,
+    }
+}
+
+fn picture(args: &ReplayArgs, options: &Options) -> replay::Picture {
+    replay::Picture {
+        file: args.file.clone(),
+        svg: args.svg.clone(),
+        png: args.png.clone(),
+        from: args.from.clone(),
+        to: args.to.clone(),
+        size: args.size.clone(),
+        gpus: options.gpus.clone(),
+    }
 }
 
 fn serving(args: &ServeArgs, env: Environment<'_>) -> serve::Serve {
@@ -199,15 +198,27 @@ fn watched(args: &RunArgs) -> command::Run {
     command::Run { command: args.command.clone(), record: args.record.clone(), quiet: args.quiet }
 }
 
-fn show(resolved: &Resolved) -> anyhow::Result<Exit> {
-    let mut text = String::new();
-    let width = SETTINGS.iter().map(|row| row.key.len()).max().unwrap_or(0);
-    for row in SETTINGS {
-        if let Some((value, origin)) = resolved.origins.get(row.key) {
-            let value = if value.is_empty() { "\"\"" } else { value };
-            text += &format!("{:<width$}  {value:<8}  {origin}\n", row.key);
+fn config(
+    args: &ConfigArgs,
+    resolved: &Resolved,
+    (form, depth): (Form, Depth),
+    env: Environment<'_>,
+) -> anyhow::Result<Exit> {
+    // The example helps also somebody whose settings are wrong.
+    let chosen = match themes::choose(resolved, depth, &env) {
+        Err(wrong) if !args.example => Some(wrong),
+        _ => None,
+    };
+    let text = match args.themes.as_deref() {
+        Some("") => {
+            let swatch = show::Swatch { depth, dot: if form.ascii { " #" } else { " ●" } };
+            show::themes(&themes::all(&env), &resolved.settings.theme, &swatch, &env)
         }
-    }
+        Some(name) => themes::file(name, &env)?,
+        None if args.example => show::example(),
+        None if form.json => show::settings_json(resolved),
+        None => show::settings(resolved),
+    };
     top::print(&text)?;
-    Ok(Exit::Fine)
+    chosen.map_or(Ok(Exit::Fine), |wrong| Err(wrong.into()))
 }

@@ -3,7 +3,13 @@
 pub mod args;
 pub mod config;
 pub mod dispatch;
+mod errors;
+pub mod hosts;
+mod reload;
 pub mod settings;
+mod show;
+mod terminal;
+mod themes;
 mod tools;
 
 // What the program says of itself, and the log.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use crate::analyze::alerts::{AlertRules, Threshold};
 use crate::cli::args::ColorWhen;
 use crate::runtime::alerts::Actions;
+use crate::ui::time::ChartForm;
 use crate::units::{Bytes, Percent};
 
 /// Every setting, resolved.
@@ -18,8 +19,18 @@ pub struct Settings {
     pub color: ColorWhen,
     /// ASCII only.
     pub ascii: bool,
+    /// The theme, by its name.
+    pub theme: String,
+    /// Whether a theme paints its background.
+    pub background: bool,
+    /// The columns of the table, each perhaps with its width.
+    pub columns: Vec<String>,
+    /// Other keys for some actions.
+    pub keys: Vec<(String, Vec<String>)>,
     /// Whether the mouse is used.
     pub mouse: bool,
+    /// What charts are drawn with.
+    pub chart: ChartForm,
     /// Without use for this long a process counts as idle, in milliseconds.
     pub idle_after_ms: u64,
     /// The request by which fragmentation is judged; zero for a tenth of what is reserved.
@@ -44,6 +55,12 @@ pub struct Settings {
     pub alerts: AlertRules,
     /// How.
     pub alert_actions: Actions,
+    /// What is run on other machines.
+    pub remote_command: Vec<String>,
+    /// The program that connects to them, and its first arguments.
+    pub remote_ssh: Vec<String>,
+    /// What `--host all` means.
+    pub remote_hosts: Vec<String>,
 }
 
 /// One row of the table.
@@ -60,6 +77,39 @@ pub struct Setting {
     pub apply: fn(&mut Settings, &str) -> Result<(), &'static str>,
 }
 
+/// What a value is written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// In quotes; a number may stand without.
+    Text,
+    /// `true` or `false`.
+    Bool,
+    /// `["a", "b"]`.
+    List,
+}
+
+impl Kind {
+    /// What is allowed, in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Text => "a text in quotes",
+            Self::Bool => BOOL,
+            Self::List => "a list: [\"a\", \"b\"]",
+        }
+    }
+}
+
+impl Setting {
+    /// What its value is written as; the default tells.
+    pub fn kind(&self) -> Kind {
+        match self.default.as_bytes().first() {
+            Some(b'[') => Kind::List,
+            Some(b't' | b'f') => Kind::Bool,
+            _ => Kind::Text,
+        }
+    }
+}
+
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
@@ -68,7 +118,7 @@ pub enum Origin {
     /// This line of this file.
     File(PathBuf, usize),
     /// This variable.
-    Environment(&'static str),
+    Environment(String),
     /// The command line.
     Flag,
 }
@@ -89,6 +139,8 @@ const WORDS: &str = "a list of words: [\"notify-send\", \"-u\", \"critical\"]";
 const LOG_SIZE: &str = "a size from 4KiB to 1GiB";
 const LOG_KEEP: &str = "a number from 0 to 99";
 const BOOL: &str = "true or false";
+const COLOURS: &str = "auto, always, never, 16, 256 or 24bit";
+const COLUMNS: &str = "a list of columns: [\"gpu\", \"pid\", \"user:12\", \"vram\", \"command\"]";
 
 /// All settings, in the order of the example file.
 pub const SETTINGS: &[Setting] = &[
@@ -103,16 +155,29 @@ pub const SETTINGS: &[Setting] = &[
         key: "view.color",
         env: "VRAMLENS_COLOR",
         default: "\"auto\"",
-        doc: "When to use colour: auto, always or never. NO_COLOR in the environment turns auto off.",
+        doc: "When to use colour: auto, always or never; or how many: 16, 256 or 24bit. NO_COLOR in the environment turns auto off.",
         apply: |s, v| {
-            s.color = match v {
-                "auto" => ColorWhen::Auto,
-                "always" => ColorWhen::Always,
-                "never" => ColorWhen::Never,
-                _ => return Err("auto, always or never"),
-            };
+            let all = ColorWhen::ALL.into_iter();
+            s.color = all.clone().find(|when| when.name() == v).ok_or(COLOURS)?;
             Ok(())
         },
+    },
+    Setting {
+        key: "view.theme",
+        env: "VRAMLENS_THEME",
+        default: "\"terminal\"",
+        doc: "The theme: terminal takes the terminal's own colours; `vramlens config --themes` lists all. Own ones are files: ~/.config/vramlens/themes/NAME.toml.",
+        apply: |s, v| {
+            v.clone_into(&mut s.theme);
+            Ok(())
+        },
+    },
+    Setting {
+        key: "view.background",
+        env: "VRAMLENS_BACKGROUND",
+        default: "true",
+        doc: "Whether a theme paints its background. With false the terminal's shows through.",
+        apply: |s, v| v.parse().map(|on| s.background = on).or(Err(BOOL)),
     },
     Setting {
         key: "view.ascii",
@@ -129,6 +194,20 @@ pub const SETTINGS: &[Setting] = &[
         apply: |s, v| v.parse().map(|on| s.mouse = on).or(Err(BOOL)),
     },
     Setting {
+        key: "view.chart",
+        env: "VRAMLENS_CHART",
+        default: "\"braille\"",
+        doc: "What charts are drawn with: braille, or block for fonts without it. ASCII has its own.",
+        apply: |s, v| {
+            s.chart = match v {
+                "braille" => ChartForm::Braille,
+                "block" => ChartForm::Block,
+                _ => return Err("braille or block"),
+            };
+            Ok(())
+        },
+    },
+    Setting {
         key: "view.gpus",
         env: "VRAMLENS_GPUS",
         default: "\"\"",
@@ -137,6 +216,13 @@ pub const SETTINGS: &[Setting] = &[
             v.clone_into(&mut s.gpus);
             Ok(())
         },
+    },
+    Setting {
+        key: "table.columns",
+        env: "VRAMLENS_COLUMNS",
+        default: r#"["gpu", "pid", "user", "state", "vram", "delta", "frag", "sm", "age", "cpu", "rss", "peak", "unit", "command"]"#,
+        doc: "The columns of the table in their order, each with a width where that is not its own: user:12. Where the screen is narrow the least telling go first. The help page says what each one is.",
+        apply: |s, v| column_words(v).map(|words| s.columns = words).ok_or(COLUMNS),
     },
     Setting {
         key: "verdict.idle_after",
@@ -313,6 +399,27 @@ pub const SETTINGS: &[Setting] = &[
             Ok(())
         },
     },
+    Setting {
+        key: "remote.hosts",
+        env: "VRAMLENS_REMOTE_HOSTS",
+        default: "[]",
+        doc: "What `--host all` means: names as ssh takes them, and local for this machine.",
+        apply: |s, v| words(v).map(|words| s.remote_hosts = words).ok_or(WORDS),
+    },
+    Setting {
+        key: "remote.command",
+        env: "VRAMLENS_REMOTE_COMMAND",
+        default: "[\"vramlens\"]",
+        doc: "What is run on the other machines, as [\"~/bin/vramlens\"] or [\"sudo\", \"-n\", \"vramlens\"].",
+        apply: |s, v| program(v).map(|words| s.remote_command = words).ok_or(WORDS),
+    },
+    Setting {
+        key: "remote.ssh",
+        env: "VRAMLENS_REMOTE_SSH",
+        default: "[\"ssh\"]",
+        doc: "The program that connects to them and its first arguments, as [\"ssh\", \"-F\", \"FILE\"]; it takes OpenSSH's options.",
+        apply: |s, v| program(v).map(|words| s.remote_ssh = words).ok_or(WORDS),
+    },
 ];
 
 /// From a page to what an editor still opens.
@@ -343,6 +450,21 @@ fn words(text: &str) -> Option<Vec<String>> {
     list.iter().map(|word| word.as_str().map(ToOwned::to_owned)).collect()
 }
 
+/// The same with one word at least.
+fn program(text: &str) -> Option<Vec<String>> {
+    words(text).filter(|words| !words.is_empty())
+}
+
+/// As [`words`]; without brackets also commas part them.
+fn column_words(text: &str) -> Option<Vec<String>> {
+    if text.trim().starts_with('[') { words(text) } else { words(&text.replace(',', " ")) }
+}
+
+/// As [`words`]; `[` alone is a key, and no list.
+pub fn key_words(text: &str) -> Option<Vec<String>> {
+    if text.trim() == "[" { Some(vec!["[".to_owned()]) } else { words(text) }
+}
+
 /// Milliseconds of `500ms`, `1s`, `10m`, `2h`; within 100 ms and an hour.
 fn time(text: &str) -> Option<u64> {
     duration_ms(text).filter(|ms| (100..=3_600_000).contains(ms))
@@ -352,22 +474,4 @@ fn time(text: &str) -> Option<u64> {
 pub fn duration_ms(text: &str) -> Option<u64> {
     let span: jiff::SignedDuration = text.trim().parse().ok()?;
     u64::try_from(span.as_millis()).ok()
-}
-
-/// The example file: every setting at its default, commented out.
-pub fn example() -> String {
-    let mut text = String::from(
-        "# vramlens: every setting at its default.\n\
-         # Copy to ~/.config/vramlens/config.toml and remove the # before what you change.\n",
-    );
-    let mut section = "";
-    for row in SETTINGS {
-        let (head, name) = row.key.split_once('.').unwrap_or(("", row.key));
-        if head != section {
-            text += &format!("\n[{head}]\n");
-            section = head;
-        }
-        text += &format!("\n# {}\n# Also {}.\n# {name} = {}\n", row.doc, row.env, row.default);
-    }
-    text
 }

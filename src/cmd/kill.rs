@@ -65,7 +65,8 @@ async fn end(kill: &Kill, options: &Options, form: Form) -> anyhow::Result<Exit>
     if !form.json {
         print(&plan_text)?;
     }
-    if !confirmed(kill, &plan)? {
+    let word = plan.needs_typed_confirmation.then_some(CONFIRMATION);
+    if !confirmed(kill, word)? {
         let _ = writeln!(io::stderr(), "nothing was sent");
         return Ok(Exit::Findings);
     }
@@ -138,9 +139,9 @@ fn describe(plan: &KillPlan, view: &View) -> String {
     text
 }
 
-/// The user's word: `--yes`, or an answer on the terminal.
-fn confirmed(kill: &Kill, plan: &KillPlan) -> anyhow::Result<bool> {
-    if plan.needs_typed_confirmation && kill.yes && !kill.protected {
+/// The user's word: `--yes`, or an answer on the terminal; `typed` is what others' processes need.
+pub(super) fn confirmed(kill: &Kill, typed: Option<&str>) -> anyhow::Result<bool> {
+    if typed.is_some() && kill.yes && !kill.protected {
         anyhow::bail!(
             "others may need one of these, so --yes is not enough: add --protected, or answer on a terminal"
         );
@@ -151,9 +152,9 @@ fn confirmed(kill: &Kill, plan: &KillPlan) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() {
         anyhow::bail!("there is no terminal to ask on and nothing was sent: add --yes");
     }
-    let word = if plan.needs_typed_confirmation { CONFIRMATION } else { "y" };
+    let word = typed.unwrap_or("y");
     let mut out = io::stderr();
-    write!(out, "Type {word} to go on: ")?;
+    write!(out, "Type {} to go on: ", clean(word))?;
     out.flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;

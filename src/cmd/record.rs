@@ -11,9 +11,10 @@ use crate::cmd::Exit;
 use crate::record::{Full, Header, OnFull, Output, RecordError, Recorder, Redaction, Totals};
 use crate::runtime::inspector::Inspector;
 use crate::runtime::options::{Options, driver, probe};
+use crate::runtime::remote::far::{Far, Heard};
 use crate::runtime::sampler::{Sampled, Sampler};
 use crate::runtime::{clock, gather};
-use crate::sample::Reading;
+use crate::sample::{Reading, Tick};
 use crate::source::{Progress, Wants};
 use crate::units::Bytes;
 
@@ -33,6 +34,8 @@ pub struct Record {
     pub max_size: Option<Bytes>,
     /// Without names of people, hosts and paths.
     pub redact: bool,
+    /// Answer the requests that come on standard input, and end with it.
+    pub answer: bool,
 }
 
 /// Records until told to end.
@@ -50,7 +53,7 @@ async fn keep(record: &Record, options: &Options) -> anyhow::Result<Exit> {
     let recorder = begin(record, options)?;
     let progress = std::sync::Arc::new(Progress::default());
     let source = driver(options, &progress);
-    let (_sampler, mut samples) = Sampler::spawn(
+    let (sampler, mut samples) = Sampler::spawn(
         options.interval_ms,
         Wants { process_utilization: true, details: true, ..Wants::default() },
         progress,
@@ -60,6 +63,7 @@ async fn keep(record: &Record, options: &Options) -> anyhow::Result<Exit> {
     let end = tokio::time::sleep(record.duration.unwrap_or(FOR_EVER));
     tokio::pin!(end);
     let mut stop = Stop::catch()?;
+    let mut far = if record.answer { Some(Far::spawn(options, io::stdin())?) } else { None };
     let mut seen = false;
     loop {
         tokio::select! {
@@ -70,7 +74,12 @@ async fn keep(record: &Record, options: &Options) -> anyhow::Result<Exit> {
                 Some(Sampled::Tick(tick)) => {
                     seen = true;
                     inspector.ask(gather::listed_pids(&tick));
-                    recorder.try_send(*tick);
+                    pass_on(far.as_mut(), &recorder, *tick);
+                }
+                Some(Sampled::Failed(error)) if far.is_some() => {
+                    if let Some(far) = &mut far {
+                        far.failed(error.to_string());
+                    }
                 }
                 Some(Sampled::Failed(error)) if !seen => {
                     let _ = recorder.finish(Duration::from_secs(1));
@@ -79,8 +88,13 @@ async fn keep(record: &Record, options: &Options) -> anyhow::Result<Exit> {
                 Some(Sampled::Failed(_)) => {}
                 Some(Sampled::End) | None => break,
             },
-            Some(tick) = facts.recv() => {
-                recorder.try_send(tick);
+            Some(tick) = facts.recv() => pass_on(far.as_mut(), &recorder, tick),
+            heard = hear(&mut far) => {
+                if let Some(far) = &mut far
+                    && !far.take(heard, &sampler, &recorder)
+                {
+                    break;
+                }
             }
         }
         if recorder.has_ended() {
@@ -88,6 +102,21 @@ async fn keep(record: &Record, options: &Options) -> anyhow::Result<Exit> {
         }
     }
     report(record, recorder.finish(Duration::from_secs(1)))
+}
+
+fn pass_on(far: Option<&mut Far>, recorder: &Recorder, tick: Tick) {
+    if let Some(far) = far {
+        far.tick(&tick, recorder);
+    }
+    recorder.try_send(tick);
+}
+
+/// What the near end of a stream says; nothing, for ever, where there is none.
+async fn hear(far: &mut Option<Far>) -> Heard {
+    match far {
+        Some(far) => far.next().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Opens the recording and begins it.

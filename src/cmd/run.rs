@@ -53,6 +53,7 @@ pub fn run(run: &Run, options: &Options, form: Form) -> anyhow::Result<Exit> {
         duration: None,
         max_size: None,
         redact: false,
+        answer: false,
     });
     // In this order: a recording's name that is no good costs nothing, and its thread shall take no
     // signal.

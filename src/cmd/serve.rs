@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
 
 use crate::cmd::Exit;
 use crate::runtime::options::Options;
+use crate::runtime::reload;
 use crate::runtime::serve::http::{self, Site};
 use crate::runtime::serve::notify::notify;
 use crate::runtime::serve::textfile::Textfile;
@@ -62,6 +64,7 @@ async fn work(
 ) -> anyhow::Result<Exit> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
     let counters = Arc::<Counters>::default();
     let (exporter, pages) =
         Exporter::open(options, serve.holders, serve.pcie, Arc::clone(&counters))?;
@@ -84,20 +87,41 @@ async fn work(
         log(&format!("listening on http://{bound}/metrics"));
     }
     tell_systemd(serve, "READY=1");
+    let control = exporter.control();
     let exported = exporter.run(|news| match news {
         News::Answers => log("the driver answers"),
         News::Refuses(error) => log(&format!("{error}; it is asked again")),
     });
-    let exit = tokio::select! {
-        _ = interrupt.recv() => Exit::Interrupted,
-        _ = terminate.recv() => Exit::Fine,
-        () = exported => Exit::NoDriver,
+    tokio::pin!(exported);
+    let (read, mut outcomes) = mpsc::channel(4);
+    let exit = loop {
+        tokio::select! {
+            _ = interrupt.recv() => break Exit::Interrupted,
+            _ = terminate.recv() => break Exit::Fine,
+            () = &mut exported => break Exit::NoDriver,
+            _ = hang_up.recv() => {
+                let read = read.clone();
+                options.reload.begin(move |outcome| drop(read.blocking_send(outcome)));
+            }
+            Some(outcome) = outcomes.recv() => reloaded(outcome, &control),
+        }
     };
     tell_systemd(serve, "STOPPING=1");
     if let Some(textfile) = textfile {
         textfile.end();
     }
     Ok(exit)
+}
+
+/// Goes on with settings that were read again; one with a mistake changes nothing.
+fn reloaded(outcome: reload::Outcome, control: &mpsc::Sender<Options>) {
+    match outcome {
+        Ok(new) => {
+            log(&reload::said(&new.later));
+            let _ = control.try_send(new.options);
+        }
+        Err(wrong) => log(&format!("the configuration was not read, the old one stays: {wrong}")),
+    }
 }
 
 fn tell_systemd(serve: &Serve, state: &str) {

@@ -2,6 +2,7 @@
 
 mod chart;
 mod devices;
+mod stack;
 mod tier;
 mod track;
 
@@ -16,6 +17,7 @@ use crate::units::Bytes;
 
 pub use chart::ChartPoint;
 pub use devices::{gpu_of, gpu_of_device};
+pub use stack::StackPoint;
 pub use tier::{Cell, Series, TIERS};
 pub use track::{GpuTrack, HolderTrack, ProcTrack, UseTrack, to_bytes};
 

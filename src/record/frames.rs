@@ -43,6 +43,10 @@ impl<R: Read> Frames<R> {
         Self { input, held: Vec::new(), start: 0, at_end: false, wasted: 0 }
     }
 
+    pub(super) const fn input_mut(&mut self) -> &mut R {
+        &mut self.input
+    }
+
     /// The first bytes, up to four, without taking them.
     pub(super) fn peek(&mut self) -> io::Result<&[u8]> {
         self.fill(4)?;

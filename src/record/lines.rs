@@ -9,10 +9,11 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::ids::Stamp;
+use crate::record::note::{Answer, Note, Pulse};
 use crate::sample::{Gap, GpuTick, ProcTick, Reading, Tick};
 
 /// The schema that this version writes.
-pub const SCHEMA: SchemaVersion = SchemaVersion { major: 1, minor: 0 };
+pub const SCHEMA: SchemaVersion = SchemaVersion { major: 1, minor: 1 };
 
 /// A schema's number, `1.0`. Within a major number fields are only added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,16 +124,20 @@ enum Wire {
     Gpus(GpuTick),
     Procs(ProcTick),
     Gap(Gap),
+    Pulse(Pulse),
+    Answer(Answer),
     End(IgnoredAny),
 }
 
-const KINDS: [&str; 5] = ["header", "gpus", "procs", "gap", "end"];
+const KINDS: [&str; 7] = ["header", "gpus", "procs", "gap", "pulse", "answer", "end"];
 
 /// A line that was read.
 #[derive(Debug)]
 pub(super) enum Line {
     Header(Box<Header>),
     Tick(Box<Tick>),
+    /// Only in a live stream.
+    Note(Box<Note>),
     End,
     /// Written by a later version, and passed over.
     Unknown,
@@ -152,6 +157,8 @@ pub(super) fn parse(line: &[u8]) -> Line {
         Ok(Wire::Gpus(tick)) => Line::Tick(Box::new(Tick::Gpus(tick))),
         Ok(Wire::Procs(tick)) => Line::Tick(Box::new(Tick::Procs(tick))),
         Ok(Wire::Gap(gap)) => Line::Tick(Box::new(Tick::Gap(gap))),
+        Ok(Wire::Pulse(pulse)) => Line::Note(Box::new(Note::Pulse(pulse))),
+        Ok(Wire::Answer(answer)) => Line::Note(Box::new(Note::Answer(answer))),
         Ok(Wire::End(_)) => Line::End,
         Err(_) => unknown_or_damaged(line),
     }

@@ -10,6 +10,7 @@
 //! | `header` | the first one, see [`Header`] |
 //! | `gpus`, `procs`, `gap` | a [`Tick`](crate::sample::Tick) |
 //! | `end` | the last one: the recorder closed the file itself |
+//! | `pulse`, `answer` | only in a live stream that answers requests, see [`Note`] |
 //!
 //! The header and the end have frames of their own; ticks share one, up to [`FRAME_TICKS`] of them,
 //! [`FRAME_MS`] of time or [`FRAME_BYTES`] of text. In front of each frame with ticks stands a
@@ -25,19 +26,26 @@ mod file;
 mod frames;
 mod index;
 mod lines;
+mod note;
 mod reader;
 mod recorder;
 mod redact;
 mod span;
+mod stream;
 mod writer;
 
 pub use file::{FileWriter, Full, OnFull, OutputError, part_path};
 pub use index::{Entry, Index, Recording};
 pub use lines::{Header, SCHEMA, SchemaVersion};
+pub use note::{
+    Answer, Answered, Ask, Call, Expected, MAX_REQUEST_BYTES, MAX_TARGETS, Note, Offer, OfferRow,
+    Outcome, Pulse, Request,
+};
 pub use reader::{ReadError, Reader};
 pub use recorder::{Output, RecordError, Recorder, Totals};
 pub use redact::{RedactCommand, Redaction};
 pub use span::Span;
+pub use stream::{Arrival, Stream};
 pub use writer::{Form, Writer};
 
 /// Ticks that share a frame, at the most. What a crash can lose.

@@ -149,7 +149,7 @@ impl<R: Read> Reader<R> {
                 self.closed = false;
                 self.header.get_or_insert(*header);
             }
-            Line::Unknown => {}
+            Line::Unknown | Line::Note(_) => {}
             Line::End => self.closed = true,
             Line::Damaged => self.damage(),
             Line::Tick(tick) => {

@@ -9,7 +9,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::ids::Stamp;
-use crate::record::{FRAME_MS, FileWriter, Form, Full, Header, OutputError, Redaction, Writer};
+use crate::record::{
+    FRAME_MS, FileWriter, Form, Full, Header, Note, OutputError, Redaction, Writer,
+};
 use crate::sample::{Gap, GapCause, Tick};
 
 /// Where a recording goes.
@@ -67,9 +69,15 @@ struct Shared {
     ended: Mutex<bool>,
 }
 
+/// What is to be written.
+enum Item {
+    Tick(Arc<Tick>),
+    Note(Box<Note>),
+}
+
 /// Takes ticks and writes them on a thread of its own.
 pub struct Recorder {
-    queue: SyncSender<Arc<Tick>>,
+    queue: SyncSender<Item>,
     shared: Arc<Shared>,
     thread: JoinHandle<()>,
 }
@@ -98,13 +106,22 @@ impl Recorder {
     /// Hands a tick over without ever waiting; no when the queue is full (the loss is counted and
     /// recorded) or the recording has ended.
     pub fn try_send(&self, tick: impl Into<Arc<Tick>>) -> bool {
-        match self.queue.try_send(tick.into()) {
+        match self.queue.try_send(Item::Tick(tick.into())) {
             Ok(()) => true,
             Err(TrySendError::Full(_)) => {
                 self.shared.dropped.fetch_add(1, Ordering::Relaxed);
                 false
             }
             Err(TrySendError::Disconnected(_)) => false,
+        }
+    }
+
+    /// Hands a note over without ever waiting, and gives it back where the queue is full. A note that
+    /// finds the recording ended is gone with it.
+    pub fn try_note(&self, note: Box<Note>) -> Result<(), Box<Note>> {
+        match self.queue.try_send(Item::Note(note)) {
+            Err(TrySendError::Full(Item::Note(note))) => Err(note),
+            _ => Ok(()),
         }
     }
 
@@ -175,6 +192,13 @@ impl Sink {
         }
     }
 
+    fn note(&mut self, note: &Note) -> Result<(), RecordError> {
+        match self {
+            Self::File(_) => Ok(()),
+            Self::Plain(pipe) => pipe.note(note).map_err(pipe_error),
+        }
+    }
+
     const fn written(&self) -> u64 {
         match self {
             Self::File(file) => file.written(),
@@ -211,7 +235,7 @@ struct Work {
 }
 
 impl Work {
-    fn run(mut self, queue: &Receiver<Arc<Tick>>) {
+    fn run(mut self, queue: &Receiver<Item>) {
         let shared = Arc::clone(&self.shared);
         let result = self.write_all(queue).and_then(|()| self.sink.finish());
         if let Err(error) = result {
@@ -220,12 +244,13 @@ impl Work {
         *shared.ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
     }
 
-    fn write_all(&mut self, queue: &Receiver<Arc<Tick>>) -> Result<(), RecordError> {
+    fn write_all(&mut self, queue: &Receiver<Item>) -> Result<(), RecordError> {
         let mut told = 0;
         let mut arrived = Instant::now();
         loop {
             match queue.recv_timeout(Duration::from_millis(FRAME_MS / 4)) {
-                Ok(tick) => {
+                Ok(Item::Note(note)) => self.sink.note(&note)?,
+                Ok(Item::Tick(tick)) => {
                     arrived = Instant::now();
                     let dropped = self.shared.dropped.load(Ordering::Relaxed);
                     let more = self.write(&tick, dropped - told)?;

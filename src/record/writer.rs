@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use crate::ids::Stamp;
 use crate::record::lines::{End, Written};
-use crate::record::{FRAME_BYTES, FRAME_MS, FRAME_TICKS, Header, Redaction, Span};
+use crate::record::{FRAME_BYTES, FRAME_MS, FRAME_TICKS, Header, Note, Redaction, Span};
 use crate::sample::Tick;
 
 const LEVEL: i32 = 6;
@@ -63,6 +63,15 @@ impl<W: Write> Writer<W> {
             self.flush()?;
         }
         Ok(())
+    }
+
+    /// Adds a note; only a live stream has any.
+    pub fn note(&mut self, note: &Note) -> io::Result<()> {
+        if self.form == Form::Frames {
+            return Ok(());
+        }
+        serde_json::to_writer(&mut self.frame, note)?;
+        self.line_done()
     }
 
     /// Closes the frame under way, so that everything pushed so far can be read.

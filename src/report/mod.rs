@@ -5,6 +5,7 @@ mod clean;
 pub mod doctor;
 pub mod json;
 mod ledger;
+pub mod picture;
 pub mod postmortem;
 pub mod prometheus;
 mod table;

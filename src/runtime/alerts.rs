@@ -1,6 +1,7 @@
 //! What is done when there is something to tell: a bell, a notification by the terminal, a command,
 //! a line in a log. Commands and files are a thread's own business; nothing waits for it.
 
+use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -43,6 +44,9 @@ pub struct Actions {
 /// Everything about alerts in one session.
 pub struct Notifier {
     alerts: Alerts,
+    /// Of several machines each one's, by name.
+    of_hosts: HashMap<String, Alerts>,
+    rules: AlertRules,
     listens: bool,
     actions: Actions,
     queue: Option<SyncSender<(Alert, u64)>>,
@@ -66,14 +70,31 @@ impl Notifier {
         } else {
             None
         };
-        Ok(Self { listens: rules.any(), alerts: Alerts::new(rules), actions, queue, dropped })
+        let (alerts, of_hosts) = (Alerts::new(rules), HashMap::new());
+        Ok(Self { alerts, of_hosts, rules, listens: rules.any(), actions, queue, dropped })
     }
 
     /// Looks at a view, and has done what is to be done. Gives the bytes for the terminal, empty
     /// where there are none: whoever owns the terminal writes them.
     pub fn look(&mut self, view: &View) -> Vec<u8> {
+        let alerts = self.alerts.look(view);
+        self.tell(alerts)
+    }
+
+    /// The same of one machine among several; its name stands before each text.
+    pub fn look_at(&mut self, host: &str, view: &View) -> Vec<u8> {
+        let rules = self.rules;
+        let own = self.of_hosts.entry(host.to_owned()).or_insert_with(|| Alerts::new(rules));
+        let mut alerts = own.look(view);
+        for alert in &mut alerts {
+            alert.text = format!("{host}: {}", alert.text);
+        }
+        self.tell(alerts)
+    }
+
+    fn tell(&self, alerts: Vec<Alert>) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for alert in self.alerts.look(view) {
+        for alert in alerts {
             bytes.extend(self.terminal(&alert));
             if let Some(queue) = &self.queue
                 && queue.try_send((alert, clock::now().wall_ms)).is_err()

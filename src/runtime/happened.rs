@@ -15,6 +15,8 @@ pub(super) enum Happened {
     Facts(Option<Tick>),
     Drained(Option<Drained>),
     Kill(Option<KillEvent>),
+    /// Something has come from the machines of the fleet.
+    Hosts,
     Answer(Option<Answer>),
     Model,
     Clock,

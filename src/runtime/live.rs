@@ -1,12 +1,15 @@
 //! What the loop owns: the history, the view made of it, the state of the screen, and where ticks
 //! come from.
 
+mod hosts;
+
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
+use crate::analyze::timeline::Timeline;
 use crate::analyze::{Moment, View};
 use crate::history::History;
 use crate::ids::Stamp;
@@ -17,6 +20,9 @@ use crate::runtime::inspector::Inspector;
 use crate::runtime::kill::Killing;
 use crate::runtime::models::Models;
 use crate::runtime::options::{Options, absent, blank, driver, probe};
+use crate::runtime::player::Remote;
+use crate::runtime::remote::{Setup, fleet::Fleet};
+use crate::runtime::replaying::{Foreseen, Replaying};
 use crate::runtime::sampler::{Sampled, Sampler};
 use crate::runtime::{clock, gather, player};
 use crate::sample::Tick;
@@ -33,13 +39,15 @@ pub enum From {
     Demo,
     /// A recording, this many times as fast.
     File(PathBuf, f64),
+    /// Several machines.
+    Hosts(Arc<Setup>),
 }
 
 impl From {
     /// What the banner says of a recording. Hostile text.
     pub fn title(&self) -> Option<String> {
         match self {
-            Self::Driver => None,
+            Self::Driver | Self::Hosts(_) => None,
             Self::Demo => Some("an NVIDIA H200, built in".to_owned()),
             Self::File(path, _) => Some(path.display().to_string()),
         }
@@ -53,12 +61,17 @@ pub enum Answer {
     NoGpu(crate::sample::Absence),
     /// Something to say.
     Message(ui::Message),
+    /// The settings, read again, or what is wrong with them.
+    Settings(crate::runtime::reload::Outcome),
+    /// What is in the rest of a recording.
+    Foreseen(Box<Foreseen>),
 }
 
 /// The open source.
 enum Feed {
     Driver { sampler: Sampler, inspector: Inspector },
     Recording,
+    Hosts,
 }
 
 /// The state of a session.
@@ -81,8 +94,14 @@ pub struct Live {
     pub models: Models,
     /// An order that is carried out.
     pub killing: Option<Killing>,
+    /// The machines, where there are several.
+    pub fleet: Option<Fleet>,
     /// For answers.
     pub answer_to: Sender<Answer>,
+    /// What happened when.
+    pub timeline: Timeline,
+    /// The recording that is played.
+    pub replaying: Replaying,
     options: Options,
     from: From,
     feed: Feed,
@@ -99,9 +118,15 @@ impl Live {
     ///
     /// # Errors
     /// Where no thread is to be had.
-    pub fn open(app: App, options: Options, from: From) -> io::Result<Self> {
+    pub fn open(mut app: App, options: Options, from: From) -> io::Result<Self> {
         let (answer_to, answers) = mpsc::channel(16);
-        let (feed, samples, facts) = open(&options, &from)?;
+        let replaying = Replaying::begin(&from, &answer_to);
+        let (feed, samples, facts) = open(&options, &from, &replaying.remote)?;
+        app.play = from.play();
+        let fleet = match &from {
+            From::Hosts(setup) => Some(Fleet::open(setup, &options)?),
+            _ => None,
+        };
         let history = History::new();
         let moment = blank(clock::now(), options.interval_ms);
         let view = View::build(&history, &moment);
@@ -116,7 +141,10 @@ impl Live {
             answers,
             models: Models::spawn()?,
             killing: None,
+            fleet,
             answer_to,
+            timeline: Timeline::new(),
+            replaying,
             options,
             from,
             feed,
@@ -133,12 +161,20 @@ impl Live {
     /// # Errors
     /// Where no thread is to be had.
     pub fn reopen(&mut self, from: From) -> io::Result<()> {
-        (self.feed, self.samples, self.facts) = open(&self.options, &from)?;
-        self.from = from;
-        self.history = History::new();
+        self.replaying = Replaying::begin(&from, &self.answer_to);
+        let opened = open(&self.options, &from, &self.replaying.remote)?;
+        (self.feed, self.samples, self.facts) = opened;
+        let speed = self.app.play.map(|play| play.speed);
+        self.app.play = from.play();
+        if let (Some(play), Some(speed)) = (&mut self.app.play, speed) {
+            play.speed = speed;
+        }
+        (self.from, self.fleet) = (from, None);
+        (self.history, self.timeline) = (History::new(), Timeline::new());
         self.seen_gpus = false;
         self.stale = true;
-        self.app.position = Position::Live;
+        (self.app.position, self.app.heading_ms) = (Position::Live, None);
+        self.play(ui::PlayStep::AsSet);
         Ok(())
     }
 
@@ -169,6 +205,7 @@ impl Live {
             self.app.message = Some(ui::Message { text, error: true });
         }
         self.history.push(tick);
+        self.timeline.follow(&self.history);
         if self.is_replay() {
             self.now = tick.at();
         }
@@ -202,28 +239,32 @@ impl Live {
     /// Where no thread is to be had.
     pub fn ended(&mut self) -> io::Result<()> {
         match &self.from {
-            From::Demo => self.reopen(From::Demo),
-            From::File(..) => {
-                self.app.say("the recording ends here: ← goes back in it");
+            // One that was asked to hold does not begin anew.
+            From::Demo if self.app.play.is_none_or(|play| !play.paused) => self.reopen(From::Demo),
+            From::Demo | From::File(..) => {
+                let (keys, look) = (&self.app.settings.keys, &self.app.settings.look);
+                let back = keys.label(ui::action::Action::Back, look.glyphs.ascii);
+                self.app.say(format!("the recording ends here: {back} goes back in it"));
                 Ok(())
             }
-            From::Driver => Ok(()),
+            From::Driver | From::Hosts(_) => Ok(()),
         }
     }
 
     /// Makes the view of now, where something has changed since the last one.
     pub fn rebuild(&mut self) {
         if !self.stale {
-            return;
+            return self.show_hosts();
         }
         self.stale = false;
         self.view = View::build(&self.history, &self.moment());
         crate::runtime::journal::look(&self.view);
         crate::analyze::select::keep(&mut self.view, &self.options.gpus);
-        if !self.is_replay() {
+        if matches!(self.feed, Feed::Driver { .. }) {
             self.models.complete(&mut self.view);
         }
         self.findings = rules::run(&self.view);
+        self.sum_up_hosts();
     }
 
     /// That figures have aged although nothing arrived.
@@ -232,6 +273,9 @@ impl Live {
     }
 
     fn moment(&self) -> Moment {
+        if let Some(moment) = self.host_moment() {
+            return moment;
+        }
         let live = blank(clock::now(), self.options.interval_ms);
         let at_boot_ms = match self.app.position {
             Position::Live => None,
@@ -239,7 +283,7 @@ impl Live {
         };
         let (in_flight, dropped_ticks) = match &self.feed {
             Feed::Driver { sampler, .. } => (sampler.progress.current(), sampler.dropped()),
-            Feed::Recording => (None, 0),
+            Feed::Recording | Feed::Hosts => (None, 0),
         };
         Moment {
             now: if self.is_replay() { self.now } else { live.now },
@@ -254,7 +298,10 @@ impl Live {
     }
 
     /// What slow figures are shown now.
-    pub fn want(&self, wants: ui::Wants) {
+    pub fn want(&mut self, wants: ui::Wants) {
+        if let Some(fleet) = &mut self.fleet {
+            fleet.want(wants.pcie, &self.options);
+        }
         if let Feed::Driver { sampler, .. } = &self.feed {
             sampler.want(crate::source::Wants {
                 pcie: wants.pcie,
@@ -269,6 +316,9 @@ impl Live {
         self.options.interval_ms = interval_ms;
         if let Feed::Driver { sampler, .. } = &self.feed {
             sampler.set_interval(interval_ms);
+        }
+        if let Some(fleet) = &mut self.fleet {
+            fleet.look_all(&self.options);
         }
     }
 
@@ -288,11 +338,22 @@ impl Live {
         }
         let apart = match &self.feed {
             Feed::Driver { sampler, .. } => sampler.progress.apart(),
-            Feed::Recording => None,
+            Feed::Recording | Feed::Hosts => None,
         };
         let looks = self.history.gpu_tick().map_or(0, |tick| tick.seq + 1);
         let counts = Counts { written_bytes, looks, apart };
         self.app.cost = Some(self.meter.read(&self.view, counts));
+    }
+
+    /// What it was told from outside.
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Tells it something else. Threads that run keep what they were begun with.
+    pub fn set_options(&mut self, options: Options) {
+        self.options = options;
+        self.stale = true;
     }
 
     /// Looks at once.
@@ -304,11 +365,11 @@ impl Live {
 }
 
 /// The recording that is built in.
-const DEMO: &[u8] = include_bytes!("../../assets/demo.vrt");
+pub(super) const DEMO: &[u8] = include_bytes!("../../assets/demo.vrt");
 
 type Opened = (Feed, Receiver<Sampled>, Receiver<Tick>);
 
-fn open(options: &Options, from: &From) -> io::Result<Opened> {
+fn open(options: &Options, from: &From, remote: &Remote) -> io::Result<Opened> {
     match from {
         From::Driver => {
             let progress = Arc::new(Progress::default());
@@ -322,18 +383,19 @@ fn open(options: &Options, from: &From) -> io::Result<Opened> {
             let (inspector, facts) = Inspector::spawn(probe(options))?;
             Ok((Feed::Driver { sampler, inspector }, samples, facts))
         }
+        From::Hosts(_) => Ok((Feed::Hosts, never(), never())),
         From::Demo => {
             let open = || record::Reader::new(DEMO).map_err(unreadable);
-            Ok((Feed::Recording, player::spawn(Pace::speed(1.0), open)?, never()))
+            Ok((Feed::Recording, player::spawn_under(remote, 1.0, open)?, never()))
         }
         From::File(path, speed) => {
-            let (path, pace) = (path.clone(), Pace::speed(*speed));
+            let path = path.clone();
             let samples = if path.as_os_str() == "-" {
                 player::spawn(Pace::AsItComes, || {
                     record::Reader::new(io::BufReader::new(io::stdin())).map_err(unreadable)
                 })?
             } else {
-                player::spawn(pace, move || {
+                player::spawn_under(remote, *speed, move || {
                     let recording = record::Recording::open(&path);
                     recording.and_then(|open| open.ticks(None)).map_err(|error| {
                         SourceError::Stream(format!("{}: {error}", path.display()))
@@ -351,7 +413,7 @@ fn unreadable(error: record::ReadError) -> SourceError {
 }
 
 /// A channel on which nothing comes; it stays open, so that the loop need not know.
-fn never() -> Receiver<Tick> {
+fn never<T>() -> Receiver<T> {
     let (to, from) = mpsc::channel(1);
     std::mem::forget(to);
     from

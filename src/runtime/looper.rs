@@ -1,6 +1,9 @@
 //! The event loop of the live view. It owns all state and waits for nothing but events: the driver,
 //! the processes, the terminal and the disk each have their own thread.
 
+mod hosts;
+mod killing;
+
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -14,10 +17,12 @@ use crate::runtime::input::{self, Input};
 use crate::runtime::kill;
 use crate::runtime::live::{Answer, From, Live};
 use crate::runtime::options::Options;
+use crate::runtime::reload;
+use crate::runtime::replaying::Past;
 use crate::runtime::sampler::Sampled;
 use crate::runtime::screen::{Drained, Screen, test_panic};
 use crate::runtime::signals::{Signal, Signals, stop_self};
-use crate::sample::{KillEvent, KillOrder, Tick};
+use crate::sample::Tick;
 use crate::ui::{self, App, Context, Effect, Event, Message};
 
 /// GPU facts wait this long for the process facts of the same moment, to be drawn with them.
@@ -120,6 +125,7 @@ impl Looper {
             tick = live.facts.recv() => Happened::Facts(tick),
             drained = self.drained.recv() => Happened::Drained(drained),
             event = killing => Happened::Kill(event),
+            () = hosts::news(live.fleet.as_ref()) => Happened::Hosts,
             answer = live.answers.recv() => Happened::Answer(answer),
             _ = live.models.next() => Happened::Model,
             () = sleep_until(clock) => Happened::Clock,
@@ -152,6 +158,7 @@ impl Looper {
             | Happened::Facts(None)
             | Happened::Answer(None) => {}
             Happened::Kill(event) => self.kill(event)?,
+            Happened::Hosts => self.hosts()?,
             Happened::Answer(Some(Answer::NoGpu(absence))) => {
                 let advice = absence.advice.join("\n");
                 let found = ui::NoGpu { facts: absence.rows, advice };
@@ -159,6 +166,16 @@ impl Looper {
             }
             Happened::Answer(Some(Answer::Message(message))) => {
                 self.update(Event::Message(message))?;
+            }
+            Happened::Answer(Some(Answer::Settings(new))) => {
+                let (notifier, screen) = (&mut self.notifier, &mut self.screen);
+                for event in reload::take(new, &mut self.live, notifier, screen) {
+                    self.update(event)?;
+                }
+            }
+            Happened::Answer(Some(Answer::Foreseen(found))) => {
+                self.live.foreseen(*found);
+                self.want_frame(Duration::ZERO);
             }
             Happened::Model => {
                 self.live.age();
@@ -202,7 +219,8 @@ impl Looper {
 
     /// Tells of what the user wants to be told of, also while nobody reads the terminal.
     fn alert(&mut self) {
-        if self.notifier.listens() {
+        // Of several machines each has its own, see `alert_of_hosts`.
+        if self.notifier.listens() && self.live.fleet.is_none() {
             self.live.rebuild();
             let bytes = self.notifier.look(&self.live.view);
             if !bytes.is_empty() {
@@ -229,8 +247,8 @@ impl Looper {
         self.live.rebuild();
         let live = &mut self.live;
         live.measure(self.screen.written_bytes());
-        let context =
-            Context { view: &live.view, history: &live.history, findings: &live.findings };
+        let past = Past::new(&live.history, &live.timeline, &live.replaying);
+        let context = Context { view: &live.view, history: &past, findings: &live.findings };
         let app = &live.app;
         let mut drawn = None;
         self.screen.draw(|frame| drawn = Some(ui::draw(frame, app, context)))?;
@@ -248,6 +266,7 @@ impl Looper {
     fn signal(&mut self, signal: Signal) -> io::Result<()> {
         match signal {
             Signal::Quit => self.end = Some(End::Terminated),
+            Signal::HangUp if reload::terminal_is_there() => self.perform(Effect::Reload)?,
             Signal::HangUp => self.end = Some(End::HungUp),
             Signal::Stop => self.suspend()?,
             Signal::Continue => {
@@ -284,8 +303,8 @@ impl Looper {
 
     fn update(&mut self, event: Event) -> io::Result<()> {
         let live = &mut self.live;
-        let context =
-            Context { view: &live.view, history: &live.history, findings: &live.findings };
+        let past = Past::new(&live.history, &live.timeline, &live.replaying);
+        let context = Context { view: &live.view, history: &past, findings: &live.findings };
         for effect in ui::update(&mut live.app, event, context) {
             self.perform(effect)?;
         }
@@ -302,24 +321,21 @@ impl Looper {
             }
             Effect::SetWants(wants) => self.live.want(wants),
             Effect::SetInterval(interval_ms) => self.live.set_interval(interval_ms),
-            Effect::PlanKill { targets, preset } => {
-                let plan = crate::analyze::plan(&self.live.view, &targets, preset);
-                self.planned(plan)?;
-            }
-            Effect::PlanZombies => {
-                let plan = crate::analyze::zombies(&self.live.view, self.live.scope_index());
-                self.planned(plan)?;
-            }
+            Effect::PlanKill { targets, preset } => self.plan_kill(&targets, preset)?,
+            Effect::PlanZombies => self.plan_zombies()?,
             Effect::Kill(order) => self.begin_kill(&order)?,
-            Effect::CancelKill => {
-                if let Some(killing) = &self.live.killing {
-                    killing.cancel();
-                }
+            Effect::CancelKill => self.cancel_kill(),
+            Effect::SelectHost(to) => {
+                self.live.select_host(to);
+                self.want_frame(Duration::ZERO);
             }
+            Effect::RetryHost => self.retry_host(),
             Effect::Copy(text) => self.copy(&text)?,
             Effect::StartDemo => self.reopen(From::Demo)?,
             Effect::OpenRecording(path) => self.reopen(From::File(path.into(), 1.0))?,
+            Effect::Play(step) => self.live.play(step),
             Effect::Seek(_) => {
+                self.live.play(ui::PlayStep::AsSet);
                 self.live.age();
                 self.want_frame(Duration::ZERO);
             }
@@ -329,6 +345,7 @@ impl Looper {
             }
             Effect::SaveSnapshot => crate::runtime::snapshot::save(&self.live),
             Effect::Look => self.live.wake(),
+            Effect::Reload => reload::begin(&mut self.live),
             Effect::Suspend => self.suspend()?,
         }
         Ok(())
@@ -348,47 +365,5 @@ impl Looper {
         self.screen.send(&bytes);
         let text = "copied: your terminal has it in its clipboard if it speaks OSC 52".to_owned();
         self.update(Event::Message(Message { text, error: false }))
-    }
-
-    fn planned(&mut self, plan: KillPlan) -> io::Result<()> {
-        let dialog = kill::dialog(&plan);
-        self.plan = Some(plan);
-        self.update(Event::Plan(dialog))
-    }
-
-    fn begin_kill(&mut self, order: &KillOrder) -> io::Result<()> {
-        // What is carried out is the plan that was shown, and nothing else.
-        let Some(plan) = self.plan.take().filter(|plan| plan.order == *order) else {
-            return Ok(());
-        };
-        if self.live.is_replay() {
-            let text = "this is a recording: nothing can be ended in it".to_owned();
-            self.live.app.kill = None;
-            return self.update(Event::Message(Message { text, error: true }));
-        }
-        self.live.killing = Some(kill::Killing::begin(plan, self.live.view.clone())?);
-        Ok(())
-    }
-
-    fn kill(&mut self, event: Option<KillEvent>) -> io::Result<()> {
-        if let Some(event) = event {
-            self.update(Event::Kill(event))?;
-        }
-        self.live.nudge();
-        self.prove()
-    }
-
-    /// Says what came back, once it is known or can be waited for no longer.
-    fn prove(&mut self) -> io::Result<()> {
-        if !self.live.killing.as_ref().is_some_and(kill::Killing::has_finished) {
-            return Ok(());
-        }
-        self.live.rebuild();
-        let proof = self.live.killing.as_ref().and_then(|killing| killing.proof(&self.live.view));
-        if let Some(proof) = proof {
-            self.live.killing = None;
-            self.update(Event::Proof(kill::shown(&proof)))?;
-        }
-        Ok(())
     }
 }

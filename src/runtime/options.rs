@@ -14,13 +14,14 @@ use crate::runtime::alerts::Actions;
 use crate::runtime::clock;
 use crate::runtime::isolate::{Isolated, Plan};
 use crate::runtime::probing::Probing;
+use crate::runtime::reload::Reload;
 use crate::sample::{Absence, Tick};
 use crate::source::nvml::{LIBRARY, NvmlOptions, NvmlSource};
 use crate::source::{Progress, Source, SourceError, Wants};
 use crate::units::Bytes;
 
 /// What the view is told from outside.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Milliseconds between two looks.
     pub interval_ms: u64,
@@ -48,6 +49,8 @@ pub struct Options {
     pub alerts: AlertRules,
     /// And how.
     pub alert_actions: Actions,
+    /// How the settings are read again.
+    pub reload: Reload,
 }
 
 impl Options {

@@ -48,8 +48,14 @@ struct Before {
     tty: OwnedFd,
     termios: Termios,
     entered: AtomicBool,
-    mouse: bool,
+    mouse: AtomicBool,
 }
+
+/// Terminals that put right-to-left text in order show the cells as they come (ECMA-48 BDSM): a name
+/// in Hebrew would move the figures behind it otherwise. Others ignore it.
+const IN_ORDER: &[u8] = b"\x1b[8l";
+/// As a shell expects it.
+const REORDERED: &[u8] = b"\x1b[8h";
 
 static BEFORE: OnceLock<Before> = OnceLock::new();
 /// The terminal is not taken again from here on.
@@ -75,8 +81,10 @@ impl Screen {
         let termios = tcgetattr(&tty)?;
         let out = File::from(tty.try_clone()?);
         // A second screen in one process takes over what the first one remembered.
-        let before =
-            BEFORE.get_or_init(|| Before { tty, termios, entered: AtomicBool::new(false), mouse });
+        let before = BEFORE.get_or_init(|| {
+            let (entered, mouse) = (AtomicBool::new(false), AtomicBool::new(mouse));
+            Before { tty, termios, entered, mouse }
+        });
         raw(before)?;
         let (frames, frames_in) = sync_channel::<Vec<u8>>(1);
         let (acks_out, acks) = sync_channel(1);
@@ -102,10 +110,10 @@ impl Screen {
     fn enter(&mut self, before: &Before) -> io::Result<()> {
         let bytes = &mut self.bytes;
         queue!(bytes, terminal::EnterAlternateScreen, cursor::Hide, event::EnableBracketedPaste)?;
-        if before.mouse {
+        if before.mouse.load(Ordering::Relaxed) {
             queue!(bytes, event::EnableMouseCapture)?;
         }
-        Ok(())
+        bytes.write_all(IN_ORDER)
     }
 
     /// Whether the last frame has drained.
@@ -134,6 +142,20 @@ impl Screen {
         let _ = self.bytes.write_all(bytes);
         if self.ready() {
             self.hand_over();
+        }
+    }
+
+    /// Whether the mouse is reported from now on.
+    pub fn set_mouse(&mut self, mouse: bool) {
+        if let Some(before) = BEFORE.get()
+            && before.mouse.swap(mouse, Ordering::Relaxed) != mouse
+        {
+            // Into a buffer: nothing can fail.
+            let _ = if mouse {
+                queue!(self.bytes, event::EnableMouseCapture)
+            } else {
+                queue!(self.bytes, event::DisableMouseCapture)
+            };
         }
     }
 
@@ -255,9 +277,10 @@ pub fn restore() {
     }
     if wait_writable(before.tty.as_fd(), PollTimeout::ZERO) {
         let mut bytes = Vec::new();
-        if before.mouse {
+        if before.mouse.load(Ordering::Relaxed) {
             let _ = queue!(bytes, event::DisableMouseCapture);
         }
+        bytes.extend_from_slice(REORDERED);
         let _ = queue!(
             bytes,
             event::DisableBracketedPaste,

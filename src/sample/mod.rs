@@ -9,6 +9,7 @@ mod gap;
 mod gpu;
 mod kill;
 mod machine;
+pub mod nearest;
 mod power;
 mod proc;
 mod reading;

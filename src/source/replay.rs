@@ -82,6 +82,11 @@ where
         };
     }
 
+    /// Time is measured anew from the next tick on: after it stood still.
+    pub const fn reanchor(&mut self) {
+        self.set_pace(self.pace);
+    }
+
     /// When the next tick was recorded; `None` at the end. From a pipe this waits for it.
     pub fn peek_at(&mut self) -> Result<Option<Stamp>, SourceError> {
         if self.ahead.is_none() {

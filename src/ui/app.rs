@@ -5,23 +5,31 @@ use std::collections::BTreeSet;
 use ratatui::layout::Rect;
 
 use super::action::{Action, KeyMap};
+use super::columns::Columns;
 use super::filter::Filter;
 use super::kill::Dialog;
+use super::look::Themes;
 use super::rows::{Choice, Row, RowKey, Sort, Subject, build};
 use super::theme::Look;
+use super::time::{ChartForm, Play};
+use crate::analyze::timeline::Timeline;
 use crate::analyze::{Holder, View};
 use crate::fields::{FieldId, OwnCost};
-use crate::history::{ChartPoint, History};
+use crate::history::{ChartPoint, History, StackPoint};
 use crate::ids::{GpuUuid, Pid, Stamp};
 use crate::rules::Finding;
 
 /// What is set once and rarely changes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Colours and characters.
     pub look: Look,
+    /// The themes that can be chosen.
+    pub themes: Themes,
     /// Which key does what.
     pub keys: KeyMap,
+    /// The columns of the table.
+    pub columns: Columns,
     /// Local time, in seconds east of UTC.
     pub utc_offset_s: i32,
     /// Refresh interval, in milliseconds.
@@ -30,17 +38,22 @@ pub struct Settings {
     pub confirm_kill: bool,
     /// The stretch of time in the charts, in milliseconds.
     pub chart_ms: u64,
+    /// What charts are drawn with, where the terminal has both.
+    pub chart: ChartForm,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             look: Look::new(true, false),
+            themes: Themes::default(),
             keys: KeyMap::default(),
+            columns: Columns::default(),
             utc_offset_s: 0,
             interval_ms: 1000,
             confirm_kill: true,
             chart_ms: 600_000,
+            chart: ChartForm::default(),
         }
     }
 }
@@ -134,6 +147,8 @@ pub enum PromptKind {
     Explain,
     /// The name of a recording.
     Recording,
+    /// A moment to go to.
+    Time,
 }
 
 /// One line about something that happened.
@@ -170,6 +185,10 @@ pub enum Hit {
     Tab(Tab),
     /// Selects a fix.
     Finding(usize),
+    /// Shows a machine.
+    Host(usize),
+    /// Goes to a moment, in milliseconds since boot.
+    Time(u64),
 }
 
 /// What the last frame showed where: `draw` gives it, the next click needs it.
@@ -203,6 +222,8 @@ pub struct Wants {
 pub struct App {
     /// Look, keys, interval.
     pub settings: Settings,
+    /// The settings as they were last read, before any key changed them.
+    pub loaded: Option<Box<Settings>>,
     /// What fills the screen.
     pub page: Page,
     /// The selected row; `None` for the first.
@@ -231,6 +252,14 @@ pub struct App {
     pub position: Position,
     /// The name of the recording that is shown. Hostile text.
     pub recording: Option<String>,
+    /// The machines, where there are several.
+    pub hosts: super::hosts::Hosts,
+    /// How it plays.
+    pub play: Option<Play>,
+    /// The moment of the last jump: while it is on its way the next one counts from there.
+    pub heading_ms: Option<u64>,
+    /// Whether charts show who holds the memory rather than what of it is allocated.
+    pub stacked: bool,
     /// The selected fix.
     pub finding: usize,
     /// How far a text page is scrolled.
@@ -248,7 +277,7 @@ pub struct App {
 impl App {
     /// With these settings, on the main page.
     pub fn new(settings: Settings) -> Self {
-        Self { settings, ..Self::default() }
+        Self { loaded: Some(Box::new(settings.clone())), settings, ..Self::default() }
     }
 
     /// The rows of the table now.
@@ -319,6 +348,22 @@ pub trait Charts {
         span_ms: (u64, u64),
         columns: usize,
     ) -> Vec<Option<ChartPoint>>;
+
+    /// Who held a GPU's memory between two moments; nothing where that was not kept.
+    fn stack(
+        &self,
+        _gpu: &GpuUuid,
+        _span_ms: (u64, u64),
+        _columns: usize,
+        _named: &[Pid],
+    ) -> Vec<Option<StackPoint>> {
+        Vec::new()
+    }
+
+    /// What happened when; `None` where nobody kept it.
+    fn timeline(&self) -> Option<&Timeline> {
+        None
+    }
 }
 
 impl Charts for History {
@@ -341,6 +386,16 @@ impl Charts for History {
         columns: usize,
     ) -> Vec<Option<ChartPoint>> {
         self.holder_chart(gpu, pid, span_ms.0, span_ms.1, columns)
+    }
+
+    fn stack(
+        &self,
+        gpu: &GpuUuid,
+        span_ms: (u64, u64),
+        columns: usize,
+        named: &[Pid],
+    ) -> Vec<Option<StackPoint>> {
+        self.gpu_stack(gpu, span_ms, columns, named)
     }
 }
 

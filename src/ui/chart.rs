@@ -1,11 +1,11 @@
 //! Memory over time: one row of blocks, or several of braille. Never animated: a new sample moves
 //! it by what has changed.
 
-use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::paint::Canvas;
-use crate::history::ChartPoint;
+use super::time::ChartForm;
+use crate::history::{ChartPoint, StackPoint};
 use crate::units::Bytes;
 
 /// Dots of the two columns of a braille cell, from the lowest row up.
@@ -40,8 +40,10 @@ pub fn blocks(
 pub fn area(
     canvas: &mut Canvas<'_>,
     (points, whole): (&[Option<ChartPoint>], Bytes),
+    form: ChartForm,
     style: Style,
 ) {
+    let braille = canvas.look.glyphs.braille && form == ChartForm::Braille;
     let (columns, rows) = (canvas.width(), canvas.height());
     let steps = usize::from(rows) * 4;
     let mut before = None;
@@ -60,10 +62,63 @@ pub fn area(
             stretch
         });
         for row in 0..rows {
-            if canvas.look.glyphs.braille {
+            if braille {
                 braille_cell(canvas, (column, row), stretches, style);
             } else {
                 block_cell(canvas, (column, row), (pair, whole), style);
+            }
+        }
+    }
+}
+
+/// What one part of a stack is drawn with.
+#[derive(Debug, Clone, Copy)]
+pub struct Layer {
+    /// Its pattern.
+    pub glyph: &'static str,
+    /// Its colour.
+    pub style: Style,
+}
+
+/// Draws who held the memory, a column for each point, the named holders from the bottom up with
+/// their patterns, then the others, what is nobody's, and the driver's own (`reserved`).
+pub fn stacked(
+    canvas: &mut Canvas<'_>,
+    (points, (whole, reserved)): (&[Option<StackPoint>], (Bytes, Bytes)),
+    named: &[Layer],
+) {
+    let (theme, glyphs) = (canvas.look.theme, canvas.look.glyphs);
+    let rows = canvas.height();
+    let rest = [
+        Layer { glyph: glyphs.others, style: theme.text },
+        Layer { glyph: glyphs.unaccounted, style: theme.unaccounted },
+        Layer { glyph: glyphs.reserved, style: theme.reserved },
+    ];
+    for (n, point) in points.iter().enumerate() {
+        let x = n as u16;
+        let Some(point) = point else {
+            canvas.cell(x, rows.saturating_sub(1), glyphs.gap, theme.dim);
+            continue;
+        };
+        let parts = point.named.iter().copied().zip(named.iter().copied());
+        let others = [point.others, point.unaccounted, reserved].into_iter().zip(rest);
+        let parts: Vec<(Bytes, Layer)> = parts.chain(others).collect();
+        let full: Bytes = parts.iter().map(|part| part.0).sum();
+        // Something is held: it can be seen, however little it is.
+        let least = usize::from(point.used() > Bytes::ZERO);
+        let height = scaled(full, whole, usize::from(rows)).max(least);
+        for level in 0..height {
+            // The part that the middle of the cell lies in; of the topmost cell the last one.
+            let middle =
+                u128::from(whole.0) * (2 * level as u128 + 1) / (2 * u128::from(rows.max(1)));
+            let mut sum = 0_u128;
+            let found = parts.iter().find(|part| {
+                sum += u128::from(part.0.0);
+                sum > middle
+            });
+            let largest = || parts.iter().rev().find(|part| part.0 > Bytes::ZERO);
+            if let Some((_, layer)) = found.or_else(largest) {
+                canvas.cell(x, rows - 1 - level as u16, layer.glyph, layer.style);
             }
         }
     }
@@ -140,9 +195,4 @@ fn scaled(bytes: Bytes, whole: Bytes, steps: usize) -> usize {
     }
     let share = bytes.0 as f64 / whole.0 as f64;
     ((share * steps as f64).round() as usize).min(steps)
-}
-
-/// The columns and rows of a part of the screen, for a chart in it.
-pub fn points_for(area: Rect) -> usize {
-    usize::from(area.width) * 2
 }

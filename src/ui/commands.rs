@@ -1,11 +1,12 @@
 //! What each action does.
 
-use super::action::{Action, Key};
-use super::app::{App, Context, Page, Position, Prompt, PromptKind, Tab};
-use super::event::{Effect, Seek};
+use super::action::{Action, Group, Key};
+use super::app::{App, Context, Page, Prompt, PromptKind, Tab};
+use super::event::Effect;
 use super::filter::Filter;
 use super::rows::{Row, RowKey, Subject};
-use super::update::{digit_of, seek, step_of, tab_of};
+use super::time;
+use super::update::{digit_of, step_of, tab_of};
 use crate::fields::FieldId;
 use crate::ids::ProcId;
 use crate::sample::KillPreset;
@@ -31,6 +32,9 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
     if let Some(step) = step_of(action, app.drawn.rows.max(1)) {
         return step_by(app, step, context);
     }
+    if action.row().group == Group::Time {
+        return time::act(app, action, context);
+    }
     match action {
         Action::Quit if matches!(app.page, Page::Main | Page::NoGpu(_)) => {
             return vec![Effect::Quit];
@@ -38,6 +42,8 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
         Action::Quit | Action::Leave => leave(app),
         Action::Suspend => return vec![Effect::Suspend],
         Action::Redraw => return vec![Effect::Repaint],
+        Action::Reload => return vec![Effect::Reload],
+        Action::Theme => super::look::next_theme(app),
         Action::Demo | Action::Open if !matches!(app.page, Page::NoGpu(_)) => {
             app.say("there is a GPU: start vramlens --demo or vramlens replay FILE for that");
         }
@@ -54,6 +60,7 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
         Action::NextGpu | Action::PreviousGpu => next(app, action == Action::NextGpu, context),
         Action::Gpu => numbered(app, key, context),
         Action::AllGpus => app.scope = None,
+        Action::NextHost | Action::PreviousHost | Action::RetryHost => return hosts(app, action),
         Action::Sort => next_sort(app),
         Action::Reverse => app.sort.reversed = !app.sort.reversed,
         Action::Tree => app.tree = !app.tree,
@@ -69,19 +76,23 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
         Action::Kill => return plan_kill(app, None, context),
         Action::KillChoose => app.choosing = true,
         Action::KillZombies => return zombies(app, context),
-        Action::Faster | Action::Slower => return interval(app, action == Action::Faster),
-        Action::Back | Action::Forward | Action::Oldest | Action::Live | Action::Pause => {
-            return travel(app, action, context);
-        }
-        // Taken above.
-        Action::Up
-        | Action::Down
-        | Action::PageUp
-        | Action::PageDown
-        | Action::Top
-        | Action::Bottom => {}
+        Action::Stacked => app.stacked = !app.stacked,
+        // Those that move and those of time are taken above.
+        _ => {}
     }
     vec![Effect::Redraw]
+}
+
+fn hosts(app: &mut App, action: Action) -> Vec<Effect> {
+    if app.hosts.lines.is_empty() {
+        app.say("this shows one machine: start vramlens with --host user@box for others");
+        return vec![Effect::Redraw];
+    }
+    let effect = match action {
+        Action::RetryHost => Effect::RetryHost,
+        _ => Effect::SelectHost(app.hosts.step(action == Action::NextHost)),
+    };
+    vec![effect, Effect::Redraw]
 }
 
 fn open(app: &mut App, page: Page) {
@@ -156,13 +167,13 @@ fn next(app: &mut App, forward: bool, context: Context<'_>) {
 }
 
 fn numbered(app: &mut App, key: Option<Key>, context: Context<'_>) {
+    let Some(number) = digit_of(app, key) else { return };
     if matches!(app.page, Page::Detail(_)) {
-        if let Some(tab) = tab_of(key) {
+        if let Some(tab) = tab_of(number) {
             (app.page, app.scroll) = (Page::Detail(tab), 0);
         }
         return;
     }
-    let Some(number) = digit_of(key) else { return };
     match context.view.gpus.iter().find(|gpu| gpu.sample.index.0 == number) {
         Some(gpu) if app.scope.as_ref() == Some(&gpu.sample.uuid) => app.scope = None,
         Some(gpu) => app.scope = Some(gpu.sample.uuid.clone()),
@@ -199,7 +210,9 @@ fn mark(app: &mut App, context: Context<'_>) {
 
 fn copy(app: &mut App, context: Context<'_>) -> Vec<Effect> {
     let line = context.findings.get(app.finding).filter(|_| app.page == Page::Fixes);
-    let line = line.and_then(|finding| finding.fixes.iter().find_map(|fix| fix.line.clone()));
+    let line = line
+        .and_then(|finding| finding.fixes.iter().find_map(|fix| fix.line.clone()))
+        .map(|line| app.hosts.command_here(&line));
     let text = line.or_else(|| {
         let rows = app.rows(context.view);
         let holder = app.subject_of_page(context.view, &rows);
@@ -247,7 +260,8 @@ fn zombies(app: &mut App, context: Context<'_>) -> Vec<Effect> {
     vec![Effect::Redraw]
 }
 
-fn interval(app: &mut App, faster: bool) -> Vec<Effect> {
+/// Another refresh interval.
+pub(super) fn interval(app: &mut App, faster: bool) -> Vec<Effect> {
     let now = app.settings.interval_ms;
     let next = if faster {
         INTERVALS_MS.iter().rev().find(|ms| **ms < now)
@@ -261,21 +275,4 @@ fn interval(app: &mut App, faster: bool) -> Vec<Effect> {
         }
         None => Vec::new(),
     }
-}
-
-fn travel(app: &mut App, action: Action, context: Context<'_>) -> Vec<Effect> {
-    let now = context.view.at.boot_ms;
-    let oldest = context.history.oldest().map_or(now, |stamp| stamp.boot_ms);
-    let newest = context.history.latest().map_or(now, |stamp| stamp.boot_ms);
-    // A sixtieth of the chart: ten seconds where it shows ten minutes.
-    let step = (app.settings.chart_ms / 60).max(1000);
-    let to = match action {
-        Action::Pause if app.position == Position::Live => Seek::At(now),
-        Action::Back => Seek::At(now.saturating_sub(step).max(oldest)),
-        Action::Oldest => Seek::At(oldest),
-        Action::Forward if app.position == Position::Live => return Vec::new(),
-        Action::Forward if now + step < newest => Seek::At(now + step),
-        _ => Seek::Live,
-    };
-    seek(app, to)
 }

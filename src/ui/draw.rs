@@ -14,11 +14,12 @@ use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::app::{App, Context, Drawn, Page};
+use super::app::{App, Context, Drawn, Page, Position};
 use super::doc::Doc;
 use super::paint::Canvas;
 use super::panes::{
-    Scene, detail, fixes, footer, gpus, header, help, kill, nogpu, table, tabs, text,
+    Scene, detail, fixes, footer, gpus, header, help, hosts, kill, nogpu, table, tabs, text,
+    timeline,
 };
 use crate::analyze::Freshness;
 
@@ -48,13 +49,34 @@ pub fn draw_on(buffer: &mut Buffer, area: Rect, app: &App, context: Context<'_>)
     let top = Rect { height: 1, ..area };
     header::draw(&mut canvas.part(top), &scene);
     let bottom = Rect { y: area.bottom() - 1, height: 1, ..area };
-    let body = Rect { y: area.y + 1, height: area.height.saturating_sub(2), ..area };
+    let mut body = Rect { y: area.y + 1, height: area.height.saturating_sub(2), ..area };
+    if timeline::is_shown(&scene, area.height) {
+        body.height -= 1;
+        let line = Rect { y: body.bottom(), height: 1, ..area };
+        timeline::draw(&mut canvas.part(line), &scene, &mut drawn);
+    }
+    let body = overview(&mut canvas, &scene, &mut drawn, body);
     if area.height > 1 {
         page(&mut canvas, &scene, &mut drawn, body);
         footer::draw(&mut canvas.part(bottom), &scene, &mut drawn);
     }
     kill::draw(&mut canvas, &scene);
+    app.settings.look.theme.lay(buffer, area);
     drawn
+}
+
+/// The machines, where there are several; gives what is left.
+fn overview(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, body: Rect) -> Rect {
+    let (lines, ruled) = hosts::plan(scene, body.height);
+    if lines == 0 || lines >= body.height {
+        return body;
+    }
+    hosts::draw(&mut canvas.part(Rect { height: lines, ..body }), scene, drawn);
+    if ruled {
+        canvas.part(body).rule(lines);
+    }
+    let height = lines + u16::from(ruled);
+    Rect { y: body.y + height, height: body.height - height, ..body }
 }
 
 fn page(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, body: Rect) {
@@ -192,8 +214,16 @@ fn side_panel(canvas: &mut Canvas<'_>, scene: &Scene<'_>, area: Rect) {
 
 /// Before the first answer, or without a GPU in it.
 fn waiting(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
+    if hosts::waiting(canvas, scene) {
+        return;
+    }
     let theme = canvas.look.theme;
+    let known = scene.context.history.latest().is_some();
     let (words, more) = match &scene.context.view.freshness {
+        Freshness::Past | Freshness::Replay if scene.app.position != Position::Live && known => (
+            "Nothing is known of this moment.".to_owned(),
+            "The line of time below has a broken stretch here: n and N lead out of it.",
+        ),
         Freshness::Stalled { for_ms, .. } => (
             format!("The driver has not answered for {}.", super::words::span(*for_ms)),
             "vramlens triage    reports what /proc tells without it",

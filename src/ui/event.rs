@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyEvent, MouseEvent};
 
-use super::app::{Message, NoGpu, Wants};
+use super::app::{Message, NoGpu, Settings, Wants};
 use super::kill::{Dialog, Proof};
 use crate::ids::ProcId;
 use crate::sample::{KillEvent, KillOrder, KillPreset};
@@ -35,6 +35,8 @@ pub enum Event {
         /// Its lines.
         lines: Vec<String>,
     },
+    /// The settings were read again.
+    Settings(Box<Settings>),
     /// No GPU can be read.
     NoGpu(NoGpu),
     /// A GPU can be read again.
@@ -75,12 +77,20 @@ pub enum Effect {
     OpenRecording(String),
     /// Another moment.
     Seek(Seek),
+    /// A recording plays on in another way.
+    Play(PlayStep),
     /// Explain an error message; the answer is [`Event::Text`].
     Explain(String),
+    /// Show this machine, by its place in the overview.
+    SelectHost(usize),
+    /// Try to reach the selected machine now.
+    RetryHost,
     /// Write this moment to a file.
     SaveSnapshot,
     /// Look at GPUs that sleep too.
     Look,
+    /// Read the configuration again; the answer is [`Event::Settings`].
+    Reload,
     /// To the shell.
     Suspend,
 }
@@ -92,4 +102,15 @@ pub enum Seek {
     Live,
     /// In milliseconds since boot.
     At(u64),
+}
+
+/// How a recording plays on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlayStep {
+    /// It runs or is held as [`App::play`](super::App) says.
+    AsSet,
+    /// At once up to this moment of it, in milliseconds since boot.
+    RunTo(u64),
+    /// One sample.
+    Sample,
 }

@@ -4,20 +4,25 @@
 pub mod action;
 mod app;
 mod chart;
+pub mod columns;
 mod commands;
 mod doc;
 mod draw;
 mod event;
 pub mod filter;
 mod gpu_words;
+pub mod hosts;
+mod keymap;
 pub mod kill;
 mod ledger;
+mod look;
 mod mouse;
 mod paint;
 mod panes;
 pub mod picture;
 pub mod rows;
 pub mod theme;
+pub mod time;
 mod update;
 mod words;
 
@@ -26,5 +31,6 @@ pub use app::{
     Tab, Wants,
 };
 pub use draw::{draw, draw_on};
-pub use event::{Effect, Event, Seek};
+pub use event::{Effect, Event, PlayStep, Seek};
+pub use look::Themes;
 pub use update::update;

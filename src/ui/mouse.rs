@@ -50,6 +50,8 @@ fn hit_at(app: &mut App, hit: Hit, context: Context<'_>) -> Vec<Effect> {
         Hit::Gpu(uuid) if app.scope.as_ref() == Some(&uuid) => app.scope = None,
         Hit::Gpu(uuid) => app.scope = Some(uuid),
         Hit::Tab(tab) => (app.page, app.scroll) = (Page::Detail(tab), 0),
+        Hit::Host(n) => return vec![Effect::SelectHost(n), Effect::Redraw],
+        Hit::Time(at_ms) => return super::time::reach(app, at_ms, context),
         Hit::Finding(n) => (app.page, app.finding) = (Page::Fixes, n),
     }
     vec![Effect::Redraw]

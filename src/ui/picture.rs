@@ -1,7 +1,11 @@
 //! A drawn screen as an SVG, for documents: what the terminal shows, cell for cell.
 
+use std::borrow::Cow;
+
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
+
+use super::theme::rgb_of;
 
 const CELL_WIDTH: f32 = 8.4;
 const CELL_HEIGHT: f32 = 17.0;
@@ -14,19 +18,27 @@ pub fn svg(buffer: &Buffer) -> String {
     let area = buffer.area;
     let width = MARGIN.mul_add(2.0, f32::from(area.width) * CELL_WIDTH);
     let height = MARGIN.mul_add(2.0, f32::from(area.height) * CELL_HEIGHT);
+    // A theme with a ground of its own has it up to the edge.
+    let ground = buffer.content.first().and_then(|cell| colour(cell.bg));
+    let ground = ground.unwrap_or(Cow::Borrowed(PAPER));
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
          font-family=\"ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace\" font-size=\"14\">\n\
-         <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{PAPER}\"/>\n"
+         <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{ground}\"/>\n"
     );
     for y in area.top()..area.bottom() {
         let mut x = area.left();
         while x < area.right() {
             let style = Style::of(&buffer[(x, y)]);
+            let blank = buffer[(x, y)].symbol() == " ";
             let begin = x;
             let mut text = String::new();
             // A run of one style is one element; its length is set, so that fonts cannot shift it.
-            while x < area.right() && Style::of(&buffer[(x, y)]) == style {
+            // Blanks are runs of their own: renderers leave them out of the length, or do not.
+            while x < area.right()
+                && Style::of(&buffer[(x, y)]) == style
+                && (buffer[(x, y)].symbol() == " ") == blank
+            {
                 text.push_str(buffer[(x, y)].symbol());
                 x += 1;
             }
@@ -39,8 +51,8 @@ pub fn svg(buffer: &Buffer) -> String {
 
 #[derive(PartialEq)]
 struct Style {
-    ink: &'static str,
-    paper: Option<&'static str>,
+    ink: Cow<'static, str>,
+    paper: Option<Cow<'static, str>>,
     bold: bool,
     faint: bool,
 }
@@ -50,10 +62,13 @@ impl Style {
         let modifier = cell.modifier;
         let (mut ink, mut paper) = (colour(cell.fg), colour(cell.bg));
         if modifier.contains(Modifier::REVERSED) {
-            (ink, paper) = (Some(paper.unwrap_or(PAPER)), Some(ink.unwrap_or(INK)));
+            (ink, paper) = (
+                Some(paper.unwrap_or(Cow::Borrowed(PAPER))),
+                Some(ink.unwrap_or(Cow::Borrowed(INK))),
+            );
         }
         Self {
-            ink: ink.unwrap_or(INK),
+            ink: ink.unwrap_or(Cow::Borrowed(INK)),
             paper,
             bold: modifier.contains(Modifier::BOLD),
             faint: modifier.contains(Modifier::DIM),
@@ -65,7 +80,7 @@ fn run(out: &mut String, at: (u16, u16), cells: u16, text: &str, style: &Style) 
     let x = f32::from(at.0).mul_add(CELL_WIDTH, MARGIN);
     let y = f32::from(at.1).mul_add(CELL_HEIGHT, MARGIN);
     let width = f32::from(cells) * CELL_WIDTH;
-    if let Some(paper) = style.paper {
+    if let Some(paper) = &style.paper {
         *out += &format!(
             "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{CELL_HEIGHT}\" fill=\"{paper}\"/>\n"
         );
@@ -85,8 +100,11 @@ fn run(out: &mut String, at: (u16, u16), cells: u16, text: &str, style: &Style) 
 }
 
 /// The sixteen colours of a terminal, as a quiet dark palette has them.
-const fn colour(colour: Color) -> Option<&'static str> {
-    Some(match colour {
+fn colour(colour: Color) -> Option<Cow<'static, str>> {
+    if let (Color::Rgb(..) | Color::Indexed(_), Some((r, g, b))) = (colour, rgb_of(colour)) {
+        return Some(format!("#{r:02x}{g:02x}{b:02x}").into());
+    }
+    Some(Cow::Borrowed(match colour {
         Color::Black => "#22252b",
         Color::Red | Color::LightRed => "#e8676b",
         Color::Green | Color::LightGreen => "#8cc265",
@@ -98,7 +116,7 @@ const fn colour(colour: Color) -> Option<&'static str> {
         Color::DarkGray => "#7a808b",
         Color::White => "#ffffff",
         _ => return None,
-    })
+    }))
 }
 
 #[cfg(test)]

@@ -1,6 +1,18 @@
 //! Colours and characters. Every meaning has a second cue, so that mono and ASCII lose nothing.
 
+mod builtin;
+mod colour;
+mod file;
+mod glyphs;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
+
+pub use builtin::{BUILT_IN, TERMINAL, built_in};
+pub use colour::{Depth, READABLE, Rgb, SIXTEEN, contrast, difference, rgb_of};
+pub use file::{Definition, ThemeError, help, parse};
+pub use glyphs::Glyphs;
 
 use crate::analyze::{Class, Verdict};
 use crate::rules::Severity;
@@ -39,6 +51,48 @@ pub struct Theme {
     pub key: Style,
     /// A banner: paused, a recording.
     pub banner: Style,
+    /// What lies behind everything, and ordinary text on it; empty for the terminal's own.
+    pub paper: Style,
+}
+
+/// A part of the screen that a theme file gives a colour.
+#[derive(Debug, Clone, Copy)]
+pub struct Role {
+    /// Its name in the file.
+    pub name: &'static str,
+    /// Whether it is a line or a pattern rather than something to read.
+    pub shape: bool,
+    /// What it is for.
+    pub doc: &'static str,
+    /// Its style.
+    pub of: fn(&mut Theme) -> &mut Style,
+}
+
+macro_rules! roles {
+    ($($name:ident $shape:literal $doc:literal;)*) => {
+        /// Every role of a theme file.
+        pub const ROLES: &[Role] = &[$(Role {
+            name: stringify!($name), shape: $shape, doc: $doc, of: |theme| &mut theme.$name,
+        },)*];
+    };
+}
+
+roles! {
+    text false "ordinary text, and whatever the file leaves out";
+    dim false "what matters less: units, labels, absent values";
+    strong false "names and titles";
+    accent false "what is chosen: the only accent";
+    selected false "the selected row; without a colour before `on` each cell keeps its own";
+    good false "as it should be";
+    warn false "to be looked at";
+    bad false "wrong";
+    rule true "rules and frames";
+    unaccounted false "used, and nobody's";
+    free false "not held";
+    reserved false "kept by the driver";
+    chart true "the line of a chart";
+    key false "a key that can be pressed";
+    banner false "paused, or a recording";
 }
 
 impl Theme {
@@ -64,6 +118,7 @@ impl Theme {
             chart: plain.fg(Color::Green),
             key: plain.add_modifier(Modifier::BOLD),
             banner: plain.fg(Color::Yellow).add_modifier(Modifier::BOLD),
+            paper: plain,
         }
     }
 
@@ -87,6 +142,51 @@ impl Theme {
             chart: plain,
             key: bold,
             banner: bold,
+            paper: plain,
+        }
+    }
+
+    /// The same theme on a terminal with fewer colours. A band behind the selected row that such a
+    /// terminal cannot tell from the rest gives way to bold.
+    #[must_use]
+    pub fn at(mut self, depth: Depth) -> Self {
+        if depth == Depth::None {
+            return Self::mono();
+        }
+        let paper = self.paper.bg.map(|colour| depth.map(colour, None));
+        let behind = paper.and_then(rgb_of);
+        (self.paper.bg, self.paper.fg) =
+            (paper, self.paper.fg.map(|colour| depth.map(colour, behind)));
+        let band = self.selected.bg.map(|colour| depth.map(colour, None));
+        let told_apart = band != paper && (depth != Depth::Ansi || self.selected.fg.is_some());
+        self.selected.bg = band.filter(|_| told_apart);
+        if band.is_some() && !told_apart {
+            self.selected = self.selected.add_modifier(Modifier::BOLD);
+        }
+        for role in ROLES {
+            let own = role.name == "selected";
+            let style = (role.of)(&mut self);
+            let behind = style.bg.filter(|_| own).and_then(rgb_of).or(behind);
+            style.fg = style.fg.map(|colour| depth.map(colour, behind));
+        }
+        self
+    }
+
+    /// Puts the theme's ground behind what has none of its own.
+    pub fn lay(&self, buffer: &mut Buffer, area: Rect) {
+        if self.paper == Style::new() {
+            return;
+        }
+        for y in area.top()..area.bottom() {
+            for x in area.left()..area.right() {
+                let Some(cell) = buffer.cell_mut((x, y)) else { continue };
+                if let (Color::Reset, Some(paper)) = (cell.bg, self.paper.bg) {
+                    cell.bg = paper;
+                }
+                if let (Color::Reset, Some(ink)) = (cell.fg, self.paper.fg) {
+                    cell.fg = ink;
+                }
+            }
         }
     }
 
@@ -130,133 +230,6 @@ impl Theme {
     }
 }
 
-/// The characters that are drawn with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Glyphs {
-    /// Whether text from outside is brought down to ASCII too.
-    pub ascii: bool,
-    /// Before the selected row.
-    pub select: &'static str,
-    /// Before a marked row.
-    pub mark: &'static str,
-    /// The end of what was cut.
-    pub ellipsis: &'static str,
-    /// Of a horizontal rule.
-    pub rule: &'static str,
-    /// Of a vertical rule.
-    pub bar: &'static str,
-    /// What a process holds, a pattern for each of the largest.
-    pub holders: [&'static str; 4],
-    /// What all further processes hold.
-    pub others: &'static str,
-    /// Cached by an allocator and not used.
-    pub cached: &'static str,
-    /// Used, and nobody's.
-    pub unaccounted: &'static str,
-    /// Used by programs on the processor, of memory that both share.
-    pub host: &'static str,
-    /// Not held.
-    pub free: &'static str,
-    /// Kept by the driver.
-    pub reserved: &'static str,
-    /// From empty to full.
-    pub levels: [&'static str; 9],
-    /// Whether charts may use braille.
-    pub braille: bool,
-    /// No data.
-    pub gap: &'static str,
-    /// Before a line that only informs.
-    pub bullet: &'static str,
-    /// Between two things on one line.
-    pub dot: &'static str,
-    /// It is live.
-    pub live: &'static str,
-    /// Something is wrong.
-    pub alert: &'static str,
-    /// Paused.
-    pub paused: &'static str,
-    /// A recording.
-    pub replay: &'static str,
-    /// What to type.
-    pub prompt: &'static str,
-    /// Corners of a frame: top left, top right, bottom left, bottom right.
-    pub corners: [&'static str; 4],
-    /// In a tree: a child, the last child.
-    pub branches: [&'static str; 2],
-    /// The Δ of a column head.
-    pub delta: &'static str,
-    /// Sorted downwards, upwards.
-    pub sorted: [&'static str; 2],
-}
-
-impl Glyphs {
-    /// What a terminal with UTF-8 shows.
-    pub const fn unicode() -> Self {
-        Self {
-            ascii: false,
-            select: "▸",
-            mark: "●",
-            ellipsis: "…",
-            rule: "─",
-            bar: "│",
-            holders: ["█", "▓", "▌", "▄"],
-            others: "▒",
-            cached: "░",
-            unaccounted: "?",
-            host: "≡",
-            free: "·",
-            reserved: "▚",
-            levels: [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
-            braille: true,
-            gap: "╌",
-            bullet: "·",
-            dot: "·",
-            live: "●",
-            alert: "▲",
-            paused: "‖",
-            replay: "▶",
-            prompt: "→",
-            corners: ["┌", "┐", "└", "┘"],
-            branches: ["├ ", "└ "],
-            delta: "Δ",
-            sorted: ["▾", "▴"],
-        }
-    }
-
-    /// The same in ASCII.
-    pub const fn ascii() -> Self {
-        Self {
-            ascii: true,
-            select: ">",
-            mark: "*",
-            ellipsis: "~",
-            rule: "-",
-            bar: "|",
-            holders: ["#", "=", "%", "+"],
-            others: "o",
-            cached: ":",
-            unaccounted: "?",
-            host: "&",
-            free: ".",
-            reserved: "@",
-            levels: [" ", "_", ".", "-", "=", "+", "*", "#", "#"],
-            braille: false,
-            gap: " ",
-            bullet: ".",
-            dot: "-",
-            live: "*",
-            alert: "!",
-            paused: "=",
-            replay: ">",
-            prompt: "->",
-            corners: ["+", "+", "+", "+"],
-            branches: ["|-", "`-"],
-            delta: "d",
-            sorted: ["v", "^"],
-        }
-    }
-}
-
 /// How everything is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
@@ -269,6 +242,12 @@ pub struct Look {
 }
 
 impl Look {
+    /// This theme, on a terminal with these colours.
+    pub fn themed(theme: Theme, depth: Depth, ascii: bool) -> Self {
+        let glyphs = if ascii { Glyphs::ascii() } else { Glyphs::unicode() };
+        Self { theme: theme.at(depth), glyphs, colour: depth != Depth::None }
+    }
+
     /// Colours as the terminal has them, or none; Unicode or ASCII.
     pub const fn new(colour: bool, ascii: bool) -> Self {
         let theme = if colour { Theme::terminal() } else { Theme::mono() };

@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::action::{Action, Key};
+use super::action::{Action, Key, Place};
 use super::app::{App, Context, Page, Position, Prompt, PromptKind, Tab};
 use super::event::{Effect, Event, Seek};
 use super::filter::Filter;
@@ -43,6 +43,7 @@ pub fn update(app: &mut App, event: Event, context: Context<'_>) -> Vec<Effect> 
             (app.page, app.scroll) = (Page::Text { title, lines }, 0);
             vec![Effect::Redraw]
         }
+        Event::Settings(new) => super::look::settings(app, *new),
         Event::NoGpu(found) => {
             app.page = Page::NoGpu(found);
             vec![Effect::Redraw]
@@ -85,7 +86,7 @@ fn go(app: &mut App) -> Vec<Effect> {
 fn press(app: &mut App, event: KeyEvent, context: Context<'_>) -> Vec<Effect> {
     let key = Key::of(event);
     // Whatever is open, this one leaves.
-    if key == (Key { code: KeyCode::Char('c'), modifiers: KeyModifiers::CONTROL }) {
+    if key == Key::LEAVE {
         return vec![Effect::Quit];
     }
     if app.kill.is_some() {
@@ -95,10 +96,14 @@ fn press(app: &mut App, event: KeyEvent, context: Context<'_>) -> Vec<Effect> {
         return choose(app, key, context);
     }
     if app.prompt.is_some() {
-        return press_in_prompt(app, key);
+        return press_in_prompt(app, key, context);
     }
     app.message = None;
-    match app.settings.keys.action(key) {
+    let place = match app.page {
+        Page::NoGpu(_) => Place::WithoutGpu,
+        _ => Place::WithGpu,
+    };
+    match app.settings.keys.action_at(key, place) {
         Some(action) => commands::act(app, action, Some(key), context),
         None => Vec::new(),
     }
@@ -156,7 +161,8 @@ fn copy_next_command(app: &App) -> Vec<Effect> {
     let Some(Phase::Done { proof, .. }) = app.kill.as_ref().map(|dialog| &dialog.phase) else {
         return Vec::new();
     };
-    proof.remaining.last().map(|line| vec![Effect::Copy(line.clone())]).unwrap_or_default()
+    let line = proof.remaining.last().map(|line| app.hosts.command_here(line));
+    line.map(|line| vec![Effect::Copy(line)]).unwrap_or_default()
 }
 
 fn choose(app: &mut App, key: Key, context: Context<'_>) -> Vec<Effect> {
@@ -168,7 +174,7 @@ fn choose(app: &mut App, key: Key, context: Context<'_>) -> Vec<Effect> {
     }
 }
 
-fn press_in_prompt(app: &mut App, key: Key) -> Vec<Effect> {
+fn press_in_prompt(app: &mut App, key: Key, context: Context<'_>) -> Vec<Effect> {
     let Some(prompt) = &mut app.prompt else { return Vec::new() };
     let kind = prompt.kind;
     match key.code {
@@ -179,7 +185,7 @@ fn press_in_prompt(app: &mut App, key: Key) -> Vec<Effect> {
             }
             return vec![Effect::Redraw];
         }
-        KeyCode::Enter => return entered(app),
+        KeyCode::Enter => return entered(app, context),
         KeyCode::Backspace => {
             prompt.text.pop();
         }
@@ -197,7 +203,7 @@ fn press_in_prompt(app: &mut App, key: Key) -> Vec<Effect> {
     vec![Effect::Redraw]
 }
 
-fn entered(app: &mut App) -> Vec<Effect> {
+fn entered(app: &mut App, context: Context<'_>) -> Vec<Effect> {
     let Some(prompt) = app.prompt.take() else { return Vec::new() };
     let text = prompt.text.trim().to_owned();
     let effect = match prompt.kind {
@@ -209,6 +215,7 @@ fn entered(app: &mut App) -> Vec<Effect> {
             }
             None
         }
+        PromptKind::Time => return super::time::go_to(app, &text, context),
         PromptKind::Explain => (!text.is_empty()).then_some(Effect::Explain(text)),
         PromptKind::Recording => (!text.is_empty()).then_some(Effect::OpenRecording(text)),
     };
@@ -250,16 +257,20 @@ pub(super) fn seek(app: &mut App, to: Seek) -> Vec<Effect> {
     vec![Effect::Seek(to), Effect::Redraw]
 }
 
-/// The tab that a digit names: 1 is the first.
-pub(super) fn tab_of(key: Option<Key>) -> Option<Tab> {
-    let KeyCode::Char(c) = key?.code else { return None };
-    Tab::ALL.get((c.to_digit(10)? as usize).checked_sub(1)?).copied()
+/// The tab that a number names: 1 is the first.
+pub(super) fn tab_of(number: u32) -> Option<Tab> {
+    Tab::ALL.get((number as usize).checked_sub(1)?).copied()
 }
 
-/// The number that a digit key means.
-pub(super) fn digit_of(key: Option<Key>) -> Option<u32> {
-    let KeyCode::Char(c) = key?.code else { return None };
-    c.to_digit(10)
+/// The number that a key of [`Action::Gpu`] means: its digit; of any other key its place among them.
+pub(super) fn digit_of(app: &App, key: Option<Key>) -> Option<u32> {
+    let key = key?;
+    let digit = match key.code {
+        KeyCode::Char(c) => c.to_digit(10),
+        _ => None,
+    };
+    let place = || app.settings.keys.position(Action::Gpu, key);
+    digit.or_else(|| place().and_then(|n| u32::try_from(n).ok()))
 }
 
 /// By how many rows an action moves the selection, where `page` of them are seen.

@@ -36,6 +36,16 @@ impl Desk {
         self.app.drawn = draw_on(&mut Buffer::empty(area), area, &self.app, context);
     }
 
+    /// What is shown, a line for each row.
+    pub fn screen(&self) -> String {
+        let area = Rect::new(0, 0, self.size.0, self.size.1);
+        let context = Context { view: &self.view, history: &self.past, findings: &self.findings };
+        let mut buffer = Buffer::empty(area);
+        draw_on(&mut buffer, area, &self.app, context);
+        let row = |y| (0..area.width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+        (0..area.height).map(row).collect::<Vec<_>>().join("\n")
+    }
+
     pub fn event(&mut self, event: Event) -> Vec<Effect> {
         let context = Context { view: &self.view, history: &self.past, findings: &self.findings };
         let mut effects = update(&mut self.app, event, context);

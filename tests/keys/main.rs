@@ -3,6 +3,7 @@
 
 mod desk;
 mod kill;
+mod mouse;
 mod others;
 #[path = "../scenes/mod.rs"]
 mod scenes;
@@ -170,14 +171,14 @@ proptest! {
 
     #[test]
     fn no_sequence_of_keys_makes_it_panic(
-        keys in prop::collection::vec(0_usize..44, 0..60),
+        keys in prop::collection::vec(0_usize..46, 0..60),
         scene in 0_usize..4,
     ) {
         let pool = [
             "j", "k", "g", "G", "<pagedown>", "<pageup>", "<enter>", "<esc>", "f", "<tab>",
             "<backtab>", "0", "5", "a", "s", "S", "t", " ", "/", "<left>", "<right>", "<home>",
             "<end>", "p", "+", "-", "x", "X", "z", "y", "e", "w", "?", "q", "d", "r", "1", "!",
-            "<backspace>", "é", "v", ":", ">", "<ctrl-u>",
+            "<backspace>", "é", "v", ":", ">", "<ctrl-u>", "T", "<ctrl-r>",
         ];
         let view = match scene {
             0 => scenes::nothing(),

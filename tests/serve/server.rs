@@ -92,6 +92,11 @@ impl Server {
         until(text, || Some(self.get("/metrics", &[]).2).filter(|page| page.contains(text)))
     }
 
+    #[allow(dead_code, reason = "not every test that has a server sends it one")]
+    pub fn signal(&self, name: &str) {
+        signal(&self.child, name);
+    }
+
     pub fn open_files(&self) -> usize {
         std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hyper::body::Bytes;
-use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::{self, Receiver};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -70,6 +70,8 @@ pub struct Exporter {
     ticks: u64,
     failures: u64,
     last_error: Option<SourceError>,
+    changes: Receiver<Options>,
+    change_by: mpsc::Sender<Options>,
 }
 
 /// Something that a person at a log should know.
@@ -98,6 +100,7 @@ impl Exporter {
         let (sampler, samples) = Sampler::spawn(options.interval_ms, wants, progress, source)?;
         let (inspector, facts) = Inspector::spawn(probe(options))?;
         let (pages, pages_out) = watch::channel(Page::empty());
+        let (change_by, changes) = mpsc::channel(4);
         let exporter = Self {
             options: options.clone(),
             most_holders,
@@ -111,8 +114,16 @@ impl Exporter {
             ticks: 0,
             failures: 0,
             last_error: None,
+            changes,
+            change_by,
         };
         Ok((exporter, pages_out))
+    }
+
+    /// Takes other options while it runs: the interval, and what the view is made by. Threads keep
+    /// what they were begun with.
+    pub fn control(&self) -> mpsc::Sender<Options> {
+        self.change_by.clone()
     }
 
     /// Renders for ever; `tell` hears what changes.
@@ -132,6 +143,10 @@ impl Exporter {
                     Some(Sampled::End) | None => return,
                 },
                 Some(tick) = self.facts.recv() => self.history.push(&tick),
+                Some(options) = self.changes.recv() => {
+                    self.sampler.set_interval(options.interval_ms);
+                    self.options = options;
+                }
                 _ = aging.tick() => {}
             }
             self.publish();

@@ -62,7 +62,7 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
     if hidden > 0 {
         let end = canvas.width().saturating_sub(1);
         let key = scene.app.settings.keys.label(crate::ui::action::Action::Fixes, true);
-        canvas.put_right(end, 0, &format!("{hidden} more: {key}"), theme.dim);
+        canvas.put_right(end, 0, &format!("  {hidden} more: {key}"), theme.dim);
     }
 }
 

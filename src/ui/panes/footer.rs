@@ -34,6 +34,7 @@ fn prompt(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
         PromptKind::Filter => ("filter", "user: state: gpu: vram>2G !not"),
         PromptKind::Explain => ("error message, paste it", ""),
         PromptKind::Recording => ("recording", "a .vrt file"),
+        PromptKind::Time => ("go to", crate::analyze::moment::FORMS),
     };
     let mut x = canvas.put(1, 0, title, theme.accent);
     x = canvas.put(x, 0, ": ", theme.accent);
@@ -79,9 +80,14 @@ fn zombies(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) -> u16
         let key = scene.app.settings.keys.label(Action::Kill, canvas.look.glyphs.ascii);
         return canvas.put(1, 0, &format!("{marked} marked: press {key}"), theme.accent);
     }
+    let complaint = super::hosts::complaint(scene);
+    if !complaint.is_empty() {
+        let room = canvas.width().saturating_sub(24);
+        return canvas.put_foreign(1, 0, &complaint, theme.warn, room);
+    }
     let (n, bytes) = scene.context.view.zombies();
     if n == 0 {
-        return 0;
+        return elsewhere(canvas, scene, drawn);
     }
     let key = scene.app.settings.keys.label(Action::KillZombies, canvas.look.glyphs.ascii);
     let narrow = canvas.width() < 60;
@@ -95,17 +101,38 @@ fn zombies(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) -> u16
     end
 }
 
+/// Zombies of the machines that are not selected.
+fn elsewhere(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) -> u16 {
+    let (zombies, hosts) = scene.app.hosts.zombies_elsewhere();
+    if zombies == 0 {
+        return 0;
+    }
+    let words = format!("{} on {}", count(zombies, "zombie"), count(hosts, "other host"));
+    let end = canvas.put(1, 0, &words, canvas.look.theme.bad);
+    drawn.hits.push((strip(canvas, 1, end), Hit::Do(Action::NextHost)));
+    end
+}
+
 /// The most useful keys that fit, right-aligned so that they do not move.
 fn keys(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, left: u16) {
     use Action::{
-        Back, Copy, Demo, Detail, Filter, Fixes, Help, Kill, Leave, Live, NextGpu, Open, Quit,
-        Sort, Tree,
+        Back, Copy, Demo, Detail, Filter, Fixes, Help, Kill, Leave, Live, NextGpu, NextHost, Open,
+        Quit, RetryHost, Sort, Tree,
     };
     let past = scene.app.position != crate::ui::app::Position::Live;
     let time = if past { Live } else { Back };
+    let many = scene.app.hosts.is_many();
+    let away = matches!(
+        scene.app.hosts.current().map(|host| &host.state),
+        Some(crate::ui::hosts::HostState::Away { .. })
+    );
     let wanted: &[Action] = match scene.app.page {
+        Page::Main if away && many => &[Quit, Help, RetryHost, NextHost],
+        Page::Main if away => &[Quit, Help, RetryHost],
+        Page::Main if scene.context.view.gpus.is_empty() && many => &[Quit, Help, NextHost],
         Page::Main if scene.context.view.gpus.is_empty() => &[Quit, Help],
         Page::Main if scene.rows.is_empty() => &[Quit, Help, time],
+        Page::Main if many => &[Quit, Help, NextHost, Detail, Kill, time, Fixes, Filter, Sort],
         Page::Main => &[Quit, Help, Detail, Kill, time, Fixes, Filter, Sort, Tree],
         Page::Detail(_) => &[Quit, Help, Leave, Kill, NextGpu, time],
         Page::Fixes => &[Quit, Help, Leave, Copy],

@@ -10,7 +10,7 @@
 
 use ratatui::layout::Rect;
 
-use super::Scene;
+use super::{Scene, charts};
 use crate::analyze::{GpuView, Ledger};
 use crate::fields::gpu_label;
 use crate::sample::Why;
@@ -18,7 +18,7 @@ use crate::ui::action::Action;
 use crate::ui::app::{Drawn, Hit};
 use crate::ui::ledger;
 use crate::ui::paint::Canvas;
-use crate::ui::words::{span, trend};
+use crate::ui::words::{clock, span, trend};
 use crate::ui::{chart, gpu_words};
 
 /// How the GPUs are laid out.
@@ -136,7 +136,7 @@ fn panel(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, chart: u16, 
     if chart == 1 {
         chart_line(canvas, scene, gpu, ledger);
     } else {
-        chart_area(canvas, scene, gpu, ledger);
+        chart_area(canvas, scene, (gpu, ledger), &segments);
     }
 }
 
@@ -233,7 +233,12 @@ fn forecast(canvas: &mut Canvas<'_>, gpu: &GpuView, row: u16, end: u16) -> u16 {
 }
 
 /// Several rows of history; beside them the trend, clocks and the bus.
-fn chart_area(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, ledger: &Ledger) {
+fn chart_area(
+    canvas: &mut Canvas<'_>,
+    scene: &Scene<'_>,
+    (gpu, ledger): (&GpuView, &Ledger),
+    segments: &[ledger::Segment],
+) {
     let theme = canvas.look.theme;
     let area = canvas.area();
     let rows = area.height.saturating_sub(PANEL);
@@ -244,13 +249,15 @@ fn chart_area(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, ledger:
         width: area.width.saturating_sub(beside + 3),
         height: rows,
     };
-    let points = points(scene, gpu, chart::points_for(part));
-    let style = if ledger::is_old(gpu) { theme.dim } else { theme.chart };
-    chart::area(&mut canvas.part(part), (&points, ledger.total), style);
+    let peak = charts::gpu(&mut canvas.part(part), scene, (gpu, ledger), segments);
     let end = area.width.saturating_sub(1);
     forecast(canvas, gpu, PANEL, end);
-    let span = format!("last {}", span(scene.app.settings.chart_ms));
-    let lines = [span, gpu_words::clocks(&gpu.sample), gpu_words::bus(&gpu.sample)];
+    let last = format!("last {}", span(scene.app.settings.chart_ms));
+    let peak = peak.map_or_else(String::new, |(at, bytes)| {
+        let time = clock(at, scene.app.settings.utc_offset_s, false);
+        format!("peak {bytes} at {time}")
+    });
+    let lines = [last, gpu_words::clocks(&gpu.sample), gpu_words::bus(&gpu.sample), peak];
     for (n, line) in lines.iter().enumerate().filter(|(n, _)| *n as u16 + 1 < rows) {
         canvas.put_right(end, PANEL + 1 + n as u16, line, theme.dim);
     }

@@ -39,6 +39,8 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
         x = canvas.put(x, 0, "vramlens", theme.dim) + 2;
     }
     let host = view.host.as_ref().and_then(|host| host.hostname.value());
+    // Of several machines the one that the user named.
+    let host = app.hosts.current().map(|host| &host.name).or(host);
     let room = right.saturating_sub(x + 3 + words.chars().count() as u16);
     if let Some(host) = host {
         x = canvas.put_foreign(x, 0, host, theme.strong, room.min(32));
@@ -96,6 +98,9 @@ fn status(scene: &Scene<'_>, wide: bool) -> (String, Style) {
     if matches!(scene.app.page, Page::NoGpu(_)) {
         return ("no GPU".to_owned(), theme.warn);
     }
+    if let Some(status) = super::hosts::status(scene).filter(|_| at_present(scene)) {
+        return status;
+    }
     match &view.freshness {
         Freshness::Stalled { for_ms, .. } if !wide => {
             (format!("{} stalled for {}", glyphs.alert, span(*for_ms)), theme.bad)
@@ -118,6 +123,10 @@ fn status(scene: &Scene<'_>, wide: bool) -> (String, Style) {
         }
         Freshness::Live | Freshness::Past => (paused(scene), theme.banner),
     }
+}
+
+fn at_present(scene: &Scene<'_>) -> bool {
+    scene.app.position == Position::Live
 }
 
 fn paused(scene: &Scene<'_>) -> String {

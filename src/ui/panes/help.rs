@@ -2,9 +2,10 @@
 
 use ratatui::layout::Rect;
 
-use super::Scene;
+use super::{Scene, timeline};
+use crate::analyze::timeline::MARKERS;
 use crate::fields::{FIELDS, Scope};
-use crate::ui::action::{ACTIONS, Group};
+use crate::ui::action::{ACTIONS, Action, Group};
 use crate::ui::app::Drawn;
 use crate::ui::doc::Doc;
 use crate::ui::paint::Canvas;
@@ -25,6 +26,7 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
     }
     let mut words = Doc::new(width, canvas.look);
     legend(&mut words);
+    markers(&mut words);
     columns(&mut words);
     if two {
         let right = Rect { x: left.right() + 2, ..left };
@@ -33,6 +35,7 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
         drawn.overflow = first.max(second);
     } else {
         legend(&mut keys);
+        markers(&mut keys);
         columns(&mut keys);
         drawn.overflow = keys.draw(&mut canvas.part(left), scene.app.scroll);
     }
@@ -47,10 +50,23 @@ fn bindings(doc: &mut Doc, scene: &Scene<'_>, group: Group) {
             scene.app.settings.keys.keys(row.action).map(|key| key.label(ascii)).collect();
         // 0 to 9 are one thing to know.
         let label = match labels.as_slice() {
-            [first, .., last] if labels.len() > 3 => format!("{first}-{last}"),
+            [first, .., last] if labels.len() > 3 && row.action == Action::Gpu => {
+                format!("{first}-{last}")
+            }
             labels => labels.join(" "),
         };
         doc.bullet(&pad(&label, KEYS), theme.key, row.doc, theme.text);
+    }
+}
+
+/// What the signs on the line of time stand for.
+fn markers(doc: &mut Doc) {
+    let look = *doc.look();
+    doc.head("EVENTS");
+    for row in &MARKERS {
+        let glyph = if look.glyphs.ascii { row.ascii } else { row.glyph };
+        let style = timeline::style(&look.theme, row.kind);
+        doc.bullet(&pad(glyph, KEYS), style, row.help, look.theme.text);
     }
 }
 
@@ -80,7 +96,13 @@ fn columns(doc: &mut Doc) {
     for field in FIELDS.iter().filter(|field| field.scope == Scope::Holder) {
         let title =
             if look.glyphs.ascii { field.title.replace('Δ', "d") } else { field.title.into() };
-        doc.bullet(&pad(&title, KEYS), look.theme.strong, field.help, look.theme.text);
+        // What the configuration calls it, where that is not the title.
+        let help = if field.title.eq_ignore_ascii_case(field.name) {
+            field.help.to_owned()
+        } else {
+            format!("{} In the settings: {}.", field.help, field.name)
+        };
+        doc.bullet(&pad(&title, KEYS), look.theme.strong, &help, look.theme.text);
     }
 }
 

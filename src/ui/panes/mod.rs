@@ -1,16 +1,19 @@
 //! The parts of the screen, one file each.
 
+pub mod charts;
 pub mod detail;
 pub mod fixes;
 pub mod footer;
 pub mod gpus;
 pub mod header;
 pub mod help;
+pub mod hosts;
 pub mod kill;
 pub mod nogpu;
 pub mod table;
 pub mod tabs;
 pub mod text;
+pub mod timeline;
 pub mod workload;
 
 use super::app::{App, Context};

@@ -10,99 +10,18 @@ use ratatui::style::Style;
 
 use super::Scene;
 use crate::analyze::{GpuView, Holder};
-use crate::fields::{self, Align, Field, FieldId};
+use crate::fields::{self, Align, FieldId};
 use crate::ui::app::{Drawn, Hit};
+use crate::ui::columns::{MARGIN, Placed};
 use crate::ui::ledger::is_old;
 use crate::ui::paint::Canvas;
 use crate::ui::rows::{Row, Subject};
 use crate::units::Bytes;
 
-/// The columns in their order.
-const COLUMNS: [FieldId; 14] = [
-    FieldId::Gpu,
-    FieldId::Pid,
-    FieldId::User,
-    FieldId::State,
-    FieldId::Vram,
-    FieldId::Delta,
-    FieldId::Fragmentation,
-    FieldId::Sm,
-    FieldId::Age,
-    FieldId::Cpu,
-    FieldId::Rss,
-    FieldId::Peak,
-    FieldId::Unit,
-    FieldId::Command,
-];
-
-/// Which columns are kept where the screen is narrow, the most telling first.
-const RANK: [FieldId; 13] = [
-    FieldId::Pid,
-    FieldId::Vram,
-    FieldId::State,
-    FieldId::Gpu,
-    FieldId::User,
-    FieldId::Delta,
-    FieldId::Sm,
-    FieldId::Age,
-    FieldId::Fragmentation,
-    FieldId::Cpu,
-    FieldId::Rss,
-    FieldId::Peak,
-    FieldId::Unit,
-];
-
-/// Before the first column: the marks.
-const MARGIN: u16 = 2;
-
-/// A column and where it stands.
-#[derive(Clone, Copy)]
-struct Placed {
-    field: &'static Field,
-    x: u16,
-    width: u16,
-}
-
-/// Columns that fit; the command takes the rest, and at least what `least` says. Depends on the
-/// width alone, so that nothing jumps when numbers change.
-fn place(width: u16, mig: bool) -> Vec<Placed> {
-    let columns_of = |id: FieldId| id.field().width + u16::from(mig && id == FieldId::Gpu);
-    let mut kept: Vec<FieldId> = Vec::with_capacity(COLUMNS.len());
-    let mut used = MARGIN;
-    for (n, id) in RANK.into_iter().enumerate() {
-        // Each further column must leave the command more room.
-        let least = if n < 3 {
-            8
-        } else if n < 9 {
-            14
-        } else {
-            22
-        };
-        if used + columns_of(id) + 1 + least > width {
-            break;
-        }
-        used += columns_of(id) + 1;
-        kept.push(id);
-    }
-    let mut x = MARGIN;
-    let mut placed = Vec::with_capacity(kept.len() + 1);
-    for id in COLUMNS {
-        let field = id.field();
-        if id == FieldId::Command {
-            x += 1;
-            placed.push(Placed { field, x, width: width.saturating_sub(x) });
-        } else if kept.contains(&id) {
-            placed.push(Placed { field, x, width: columns_of(id) });
-            x += columns_of(id) + 1;
-        }
-    }
-    placed
-}
-
 /// Draws it.
 pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
     let mig = scene.context.view.gpus.iter().any(|gpu| gpu.sample.mig.is_some());
-    let columns = place(canvas.width(), mig);
+    let columns = scene.app.settings.columns.place(canvas.width(), mig);
     head(canvas, scene, drawn, &columns);
     let rows = usize::from(canvas.height().saturating_sub(1));
     let last_first = scene.rows.len().saturating_sub(rows);

@@ -3,14 +3,11 @@
 use ratatui::layout::Rect;
 
 use super::workload;
-use super::{Scene, detail};
+use super::{Scene, charts, detail};
 use crate::analyze::Holder;
 use crate::ui::app::{Drawn, Hit, Tab};
-use crate::ui::chart;
 use crate::ui::doc::Doc;
 use crate::ui::paint::Canvas;
-use crate::ui::words::span;
-use crate::units::Bytes;
 
 /// Draws it.
 pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, tab: Tab) {
@@ -71,41 +68,14 @@ fn bar(canvas: &mut Canvas<'_>, drawn: &mut Drawn, tab: Tab) {
     }
 }
 
-/// The chart of one process, as high as there is room, with its scale.
+/// The chart of one process, as high as there is room, with its axes and its peak.
 fn history(canvas: &mut Canvas<'_>, scene: &Scene<'_>, holder: &Holder) {
-    let theme = canvas.look.theme;
     let area = canvas.area();
-    let (to, span_ms) = (scene.context.view.at.boot_ms, scene.app.settings.chart_ms);
-    let rows = area.height.saturating_sub(6).clamp(1, 16);
-    let part = Rect { width: area.width.saturating_sub(9), height: rows, ..area };
-    let points = scene.context.history.holder(
-        (&holder.gpu, holder.pid),
-        (to.saturating_sub(span_ms), to),
-        chart::points_for(part),
-    );
-    let most = points.iter().flatten().map(|point| point.used).max();
-    let top = scale(most.or(holder.peak.get()).or(holder.bytes.get()).unwrap_or_default());
-    chart::area(&mut canvas.part(part), (&points, top), theme.chart);
-    let end = area.width;
-    canvas.put_right(end, 0, &top.short(), theme.dim);
-    canvas.put_right(end, rows.saturating_sub(1), "0", theme.dim);
-    canvas.put(0, rows, &format!("{} ago", span(span_ms)), theme.dim);
-    canvas.put_right(area.width.saturating_sub(9), rows, "now", theme.dim);
-    let below = Rect { y: area.y + rows + 1, height: area.height.saturating_sub(rows + 1), ..area };
-    let mut doc = Doc::new(below.width.min(100), canvas.look);
+    let rows = area.height.saturating_sub(8).clamp(1, 18);
+    charts::holder(&mut canvas.part(Rect { height: rows + 1, ..area }), scene, holder, rows);
+    let below = rows + 2;
+    let rest = Rect { y: area.y + below, height: area.height.saturating_sub(below), ..area };
+    let mut doc = Doc::new(rest.width.min(100), canvas.look);
     detail::movement(&mut doc, scene, holder);
-    doc.draw(&mut canvas.part(below), 0);
-}
-
-/// The top of an axis: the next half power of two, so that it seldom changes.
-fn scale(most: Bytes) -> Bytes {
-    let mut top = Bytes::mib(64);
-    while top < most {
-        let half = Bytes(top.0 + top.0 / 2);
-        if half >= most {
-            return half;
-        }
-        top = Bytes(top.0.saturating_mul(2));
-    }
-    top
+    doc.draw(&mut canvas.part(rest), 0);
 }

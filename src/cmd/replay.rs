@@ -1,0 +1,182 @@
+//! `vramlens replay FILE --svg OUT --png OUT`: a recording as a picture.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use crate::analyze::moment::{Span, parse};
+use crate::cmd::Exit;
+use crate::ids::Stamp;
+use crate::record::{Header, Reader, Recording};
+use crate::report::picture::{Collector, Figure, usual};
+use crate::runtime::clock;
+use crate::sample::Tick;
+
+/// What to draw.
+#[derive(Debug, Clone)]
+pub struct Picture {
+    /// The recording; `-` for standard input.
+    pub file: PathBuf,
+    /// Where to write an SVG; `-` for standard output.
+    pub svg: Option<PathBuf>,
+    /// Where to write a PNG; `-` for standard output.
+    pub png: Option<PathBuf>,
+    /// From this moment on, as typed.
+    pub from: Option<String>,
+    /// Up to this moment.
+    pub to: Option<String>,
+    /// `1200x600`.
+    pub size: Option<String>,
+    /// Only these GPUs; empty for all.
+    pub gpus: Vec<String>,
+}
+
+/// Draws it.
+///
+/// # Errors
+/// Where the recording cannot be read, a time or size cannot be understood, or the output fails.
+pub fn run(picture: &Picture) -> anyhow::Result<Exit> {
+    let size = picture.size.as_deref().map(size).transpose()?;
+    let dash = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+    if dash(&picture.svg) && dash(&picture.png) {
+        bail!("only one of --svg and --png can go to standard output");
+    }
+    if dash(&picture.png) && io::stdout().is_terminal() {
+        bail!("a PNG is no text: write it to a file, or pipe it on");
+    }
+    let named = || format!("{} is no recording", picture.file.display());
+    let range = range(picture).with_context(named)?;
+    let mut ticks = open(&picture.file).with_context(named)?;
+    let header = ticks.header().cloned();
+    let usual_ms = header.as_ref().map_or(1_000, |header| header.interval_ms);
+    let mut collected = Collector::new(&picture.gpus, range, usual_ms);
+    for tick in &mut ticks {
+        if !collected.push(&tick.with_context(named)?) {
+            break;
+        }
+    }
+    let figure =
+        figure(collected, header.as_ref()).with_context(|| picture.file.display().to_string())?;
+    if figure.gpus.is_empty() && !picture.gpus.is_empty() {
+        bail!("{}: no GPU {} in it", picture.file.display(), picture.gpus.join(", "));
+    }
+    let size = size.unwrap_or_else(|| usual(figure.gpus.len()));
+    if let Some(path) = &picture.svg {
+        write(path, figure.svg(size)?.as_bytes())?;
+    }
+    if let Some(path) = &picture.png {
+        write(path, &figure.png(size)?)?;
+    }
+    Ok(Exit::Fine)
+}
+
+fn figure(mut collected: Collector, header: Option<&Header>) -> anyhow::Result<Figure> {
+    let known = |reading: &crate::sample::Reading<String>| reading.value().cloned();
+    // A recording of which the names were taken out says so in its header too.
+    collected.host = header.and_then(|header| known(&header.hostname)).or(collected.host);
+    collected.driver = collected.driver.or(header.and_then(|header| known(&header.driver)));
+    let offset = collected.span.map_or(0, |span| clock::utc_offset_seconds(span.1));
+    Ok(Figure::new(collected, offset)?)
+}
+
+type Ticks = Reader<Box<dyn Read>>;
+
+fn open(path: &Path) -> anyhow::Result<Ticks> {
+    let input: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(io::stdin())
+    } else {
+        let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        Box::new(BufReader::new(file))
+    };
+    Ok(Reader::new(input)?)
+}
+
+/// The moments that `--from` and `--to` mean, in milliseconds since boot. Both need the ends of the
+/// recording, so it is read twice.
+fn range(picture: &Picture) -> anyhow::Result<(u64, u64)> {
+    if picture.from.is_none() && picture.to.is_none() {
+        return Ok((0, u64::MAX));
+    }
+    if picture.file == Path::new("-") {
+        bail!("--from and --to need a file: standard input can be read only once");
+    }
+    let (first, last) = ends(&picture.file)?.context("it holds nothing")?;
+    let utc_offset_s = clock::utc_offset_seconds(last);
+    let span = Span { from: first, to: last, back_from: last, on_from: first, utc_offset_s };
+    let moment = |text: &Option<String>, otherwise: u64| {
+        text.as_deref().map_or(Ok(otherwise), |text| parse(text, &span))
+    };
+    let (from, to) = (moment(&picture.from, 0)?, moment(&picture.to, u64::MAX)?);
+    if from >= to {
+        bail!("--from is not before --to");
+    }
+    Ok((from, to))
+}
+
+/// The first and the last moment: by the index where there is one.
+fn ends(path: &Path) -> anyhow::Result<Option<(Stamp, Stamp)>> {
+    let recording =
+        Recording::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let first = |tick: &Tick| match tick {
+        Tick::Gap(gap) => gap.from,
+        other => other.at(),
+    };
+    let mut ticks = recording.ticks(None)?;
+    let Some(begin) = ticks.next().transpose()?.as_ref().map(first) else { return Ok(None) };
+    let from = recording.index().covers().map(|covers| covers.1);
+    let mut end = begin;
+    for tick in recording.ticks(from)? {
+        end = end.max(tick?.at());
+    }
+    Ok(Some((begin, end)))
+}
+
+/// `1200x600`, within what a picture can be.
+fn size(text: &str) -> anyhow::Result<(u32, u32)> {
+    let parts = text.split_once(['x', 'X', '×']);
+    let parsed = parts.and_then(|(w, h)| Some((w.trim().parse().ok()?, h.trim().parse().ok()?)));
+    match parsed {
+        Some((w, h)) if (1..=8_192).contains(&w) && (1..=8_192).contains(&h) => Ok((w, h)),
+        _ => bail!("{text:?} is no size: write 1200x600, up to 8192x8192"),
+    }
+}
+
+/// Writes a whole file or none: what was there stays until all of it is written.
+fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        let mut out = io::stdout().lock();
+        return match out.write_all(bytes).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => Ok(other?),
+        };
+    }
+    let at = || format!("cannot write {}", path.display());
+    // A device or a pipe is written to as it is.
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return fs::write(path, bytes).with_context(at);
+    }
+    let mut part = path.as_os_str().to_owned();
+    part.push(format!(".{}.part", std::process::id()));
+    let part = PathBuf::from(part);
+    let done = fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
+    if done.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    done.with_context(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_and_bounded() {
+        assert_eq!(size("1200x600").unwrap(), (1200, 600));
+        assert_eq!(size(" 800 x 400").unwrap(), (800, 400));
+        for bad in ["", "1200", "0x600", "9000x100", "axb", "-1x5"] {
+            assert!(size(bad).unwrap_err().to_string().contains("1200x600"), "{bad}");
+        }
+    }
+}
