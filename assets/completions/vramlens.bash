@@ -134,7 +134,7 @@ _vramlens() {
 
     case "${cmd}" in
         vramlens)
-            opts="-V -v -h --version --verbose --json --config --log --gpu --interval --color --ascii --isolate --once --demo --help triage kill explain fit fixes run record replay serve doctor config gen help"
+            opts="-V -v -h --version --verbose --json --config --log --gpu --interval --color --theme --set --ascii --isolate --host --once --demo --help triage kill explain fit fixes run record replay serve doctor config gen help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -157,7 +157,19 @@ _vramlens() {
                     return 0
                     ;;
                 --color)
-                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto always never 16 256 24bit" -- "${cur}"))
+                    return 0
+                    ;;
+                --theme)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -168,12 +180,16 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__config)
-            opts="-h --example --json --config --log --gpu --interval --color --ascii --isolate --help"
+            opts="-h --example --themes --json --config --log --gpu --interval --color --theme --set --ascii --isolate --host --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --themes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --config)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -191,7 +207,19 @@ _vramlens() {
                     return 0
                     ;;
                 --color)
-                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto always never 16 256 24bit" -- "${cur}"))
+                    return 0
+                    ;;
+                --theme)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -202,7 +230,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__doctor)
-            opts="-h --wake --json --config --log --gpu --interval --color --ascii --isolate --help"
+            opts="-h --wake --json --config --log --gpu --interval --color --theme --set --ascii --isolate --host --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -225,7 +253,19 @@ _vramlens() {
                     return 0
                     ;;
                 --color)
-                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto always never 16 256 24bit" -- "${cur}"))
+                    return 0
+                    ;;
+                --theme)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -236,7 +276,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__explain)
-            opts="-h --alone --recording --json --config --log --gpu --interval --color --ascii --isolate --help"
+            opts="-h --alone --recording --json --config --log --gpu --interval --color --theme --set --ascii --isolate --host --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -263,7 +303,19 @@ _vramlens() {
                     return 0
                     ;;
                 --color)
-                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto always never 16 256 24bit" -- "${cur}"))
+                    return 0
+                    ;;
+                --theme)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -274,7 +326,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__fit)
-            opts="-c -h --context --cache-type --parallel --ubatch --gpu-layers --cpu-experts --quant --mmproj --margin --overhead --no-flash-attention --swa-full --no-kv-offload --no-op-offload --draft --kv-per-slot --era --json --config --log --gpu --interval --color --ascii --isolate --help"
+            opts="-c -h --context --cache-type --parallel --ubatch --gpu-layers --cpu-experts --quant --mmproj --margin --overhead --no-flash-attention --swa-full --no-kv-offload --no-op-offload --draft --kv-per-slot --era --json --config --log --gpu --interval --color --theme --set --ascii --isolate --host --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -349,7 +401,19 @@ _vramlens() {
                     return 0
                     ;;
                 --color)
-                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto always never 16 256 24bit" -- "${cur}"))
+                    return 0
+                    ;;
+                --theme)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -360,7 +424,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__fixes)
-            opts="-h --json --config --log --gpu --interval --color --ascii --isolate --help"
+            opts="-h --json --config --log --gpu --interval --color --theme --set --ascii --isolate --host --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -383,7 +447,19 @@ _vramlens() {
                     return 0
                     ;;
                 --color)
-                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto always never 16 256 24bit" -- "${cur}"))
+                    return 0
+                    ;;
+                --theme)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -394,7 +470,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__gen)
-            opts="-h --json --config --log --gpu --interval --color --ascii --isolate --help completions man all help"
+            opts="-h --json --config --log --gpu --interval --color --theme --set --ascii --isolate --host --help completions man all help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -417,7 +493,19 @@ _vramlens() {
                     return 0
                     ;;
                 --color)
-                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto always never 16 256 24bit" -- "${cur}"))
+                    return 0
+                    ;;
+                --theme)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -428,7 +516,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__gen__subcmd__all)
-            opts="-h --json --config --log --gpu --interval --color --ascii --isolate --help"
+            opts="-h --json --config --log --gpu --interval --color --theme --set --ascii --isolate --host --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -451,7 +539,19 @@ _vramlens() {
                     return 0
                     ;;
                 --color)
-                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto always never 16 256 24bit" -- "${cur}"))
+                    return 0
+                    ;;
+                --theme)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -462,7 +562,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__gen__subcmd__completions)
-            opts="-h --json --config --log --gpu --interval --color --ascii --isolate --help bash elvish fish powershell zsh"
+            opts="-h --json --config --log --gpu --interval --color --theme --set --ascii --isolate --host --help bash elvish fish powershell zsh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -485,7 +585,19 @@ _vramlens() {
                     return 0
                     ;;
                 --color)
-                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto always never 16 256 24bit" -- "${cur}"))
+                    return 0
+                    ;;
+                --theme)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -566,7 +678,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__gen__subcmd__man)
-            opts="-h --json --config --log --gpu --interval --color --ascii --isolate --help"
+            opts="-h --json --config --log --gpu --interval --color --theme --set --ascii --isolate --host --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -589,7 +701,19 @@ _vramlens() {
                     return 0
                     ;;
                 --color)
-                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto always never 16 256 24bit" -- "${cur}"))
+                    return 0
+                    ;;
+                --theme)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -838,7 +962,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__kill)
-            opts="-y -h --zombies --dry-run --yes --now --protected --json --config --log --gpu --interval --color --ascii --isolate --help"
+            opts="-y -h --zombies --dry-run --yes --now --protected --json --config --log --gpu --interval --color --theme --set --ascii --isolate --host --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -861,7 +985,19 @@ _vramlens() {
                     return 0
                     ;;
                 --color)
-                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto always never 16 256 24bit" -- "${cur}"))
+                    return 0
+                    ;;
+                --theme)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -872,7 +1008,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__record)
-            opts="-h --for --max-size --redact --json --config --log --gpu --interval --color --ascii --isolate --help"
+            opts="-h --for --max-size --redact --answer --json --config --log --gpu --interval --color --theme --set --ascii --isolate --host --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -903,7 +1039,19 @@ _vramlens() {
                     return 0
                     ;;
                 --color)
-                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto always never 16 256 24bit" -- "${cur}"))
+                    return 0
+                    ;;
+                --theme)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -914,13 +1062,33 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__replay)
-            opts="-h --speed --once --json --config --log --gpu --interval --color --ascii --isolate --help"
+            opts="-h --speed --once --svg --png --from --to --size --json --config --log --gpu --interval --color --theme --set --ascii --isolate --host --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --speed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --svg)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --png)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --size)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -941,7 +1109,19 @@ _vramlens() {
                     return 0
                     ;;
                 --color)
-                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto always never 16 256 24bit" -- "${cur}"))
+                    return 0
+                    ;;
+                --theme)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -952,7 +1132,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__run)
-            opts="-q -h --record --quiet --json --config --log --gpu --interval --color --ascii --isolate --help"
+            opts="-q -h --record --quiet --json --config --log --gpu --interval --color --theme --set --ascii --isolate --host --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -979,7 +1159,19 @@ _vramlens() {
                     return 0
                     ;;
                 --color)
-                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto always never 16 256 24bit" -- "${cur}"))
+                    return 0
+                    ;;
+                --theme)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -990,7 +1182,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__serve)
-            opts="-h --listen --allow-remote --token-file --holders --pcie --textfile --json --config --log --gpu --interval --color --ascii --isolate --help"
+            opts="-h --listen --allow-remote --token-file --holders --pcie --textfile --json --config --log --gpu --interval --color --theme --set --ascii --isolate --host --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1029,7 +1221,19 @@ _vramlens() {
                     return 0
                     ;;
                 --color)
-                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto always never 16 256 24bit" -- "${cur}"))
+                    return 0
+                    ;;
+                --theme)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)
@@ -1040,7 +1244,7 @@ _vramlens() {
             return 0
             ;;
         vramlens__subcmd__triage)
-            opts="-h --need --json --config --log --gpu --interval --color --ascii --isolate --help"
+            opts="-h --need --json --config --log --gpu --interval --color --theme --set --ascii --isolate --host --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1067,7 +1271,19 @@ _vramlens() {
                     return 0
                     ;;
                 --color)
-                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "auto always never 16 256 24bit" -- "${cur}"))
+                    return 0
+                    ;;
+                --theme)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_vramlens_global_optspecs
-    string join \n V/version v/verbose json config= log= gpu= interval= color= ascii isolate once demo h/help
+    string join \n V/version v/verbose json config= log= gpu= interval= color= theme= set= ascii isolate host= once demo h/help
 end
 
 function __fish_vramlens_needs_command
@@ -30,7 +30,13 @@ complete -c vramlens -n "__fish_vramlens_needs_command" -l gpu -d 'Only these GP
 complete -c vramlens -n "__fish_vramlens_needs_command" -l interval -d 'Time between two looks: 500ms, 1s, 1m' -r
 complete -c vramlens -n "__fish_vramlens_needs_command" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal that has it, unless NO_COLOR is set'
 always\t'Always'
-never\t'Never'"
+never\t'Never'
+16\t'The terminal\'s own sixteen colours'
+256\t'256 colours'
+24bit\t'24-bit colours'"
+complete -c vramlens -n "__fish_vramlens_needs_command" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
+complete -c vramlens -n "__fish_vramlens_needs_command" -l set -d 'Any setting: --set kill.confirm=false' -r
+complete -c vramlens -n "__fish_vramlens_needs_command" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
 complete -c vramlens -n "__fish_vramlens_needs_command" -s V -l version -d 'Print the version; with --verbose all that a report of a fault needs, and nothing private'
 complete -c vramlens -n "__fish_vramlens_needs_command" -s v -l verbose -d 'Say more: with --version'
 complete -c vramlens -n "__fish_vramlens_needs_command" -l json -d 'Print JSON instead of text'
@@ -59,7 +65,13 @@ complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l gpu -d 'Onl
 complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l interval -d 'Time between two looks: 500ms, 1s, 1m' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal that has it, unless NO_COLOR is set'
 always\t'Always'
-never\t'Never'"
+never\t'Never'
+16\t'The terminal\'s own sixteen colours'
+256\t'256 colours'
+24bit\t'24-bit colours'"
+complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l set -d 'Any setting: --set kill.confirm=false' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l ascii -d 'Draw with ASCII characters only'
 complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
@@ -70,7 +82,13 @@ complete -c vramlens -n "__fish_vramlens_using_subcommand kill" -l gpu -d 'Only 
 complete -c vramlens -n "__fish_vramlens_using_subcommand kill" -l interval -d 'Time between two looks: 500ms, 1s, 1m' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand kill" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal that has it, unless NO_COLOR is set'
 always\t'Always'
-never\t'Never'"
+never\t'Never'
+16\t'The terminal\'s own sixteen colours'
+256\t'256 colours'
+24bit\t'24-bit colours'"
+complete -c vramlens -n "__fish_vramlens_using_subcommand kill" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand kill" -l set -d 'Any setting: --set kill.confirm=false' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand kill" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand kill" -l zombies -d 'Every zombie: holders that nobody wants, by the evidence'
 complete -c vramlens -n "__fish_vramlens_using_subcommand kill" -l dry-run -d 'Only show what would be ended'
 complete -c vramlens -n "__fish_vramlens_using_subcommand kill" -s y -l yes -d 'Do not ask'
@@ -87,7 +105,13 @@ complete -c vramlens -n "__fish_vramlens_using_subcommand explain" -l gpu -d 'On
 complete -c vramlens -n "__fish_vramlens_using_subcommand explain" -l interval -d 'Time between two looks: 500ms, 1s, 1m' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand explain" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal that has it, unless NO_COLOR is set'
 always\t'Always'
-never\t'Never'"
+never\t'Never'
+16\t'The terminal\'s own sixteen colours'
+256\t'256 colours'
+24bit\t'24-bit colours'"
+complete -c vramlens -n "__fish_vramlens_using_subcommand explain" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand explain" -l set -d 'Any setting: --set kill.confirm=false' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand explain" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand explain" -l alone -d 'Do not ask the driver of this machine who holds the rest'
 complete -c vramlens -n "__fish_vramlens_using_subcommand explain" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand explain" -l ascii -d 'Draw with ASCII characters only'
@@ -111,7 +135,13 @@ complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l gpu -d 'Only t
 complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l interval -d 'Time between two looks: 500ms, 1s, 1m' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal that has it, unless NO_COLOR is set'
 always\t'Always'
-never\t'Never'"
+never\t'Never'
+16\t'The terminal\'s own sixteen colours'
+256\t'256 colours'
+24bit\t'24-bit colours'"
+complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l set -d 'Any setting: --set kill.confirm=false' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l no-flash-attention -d 'Without flash attention'
 complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l swa-full -d 'Layers with a sliding window keep the whole context'
 complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l no-kv-offload -d 'The KV cache stays in host memory'
@@ -127,7 +157,13 @@ complete -c vramlens -n "__fish_vramlens_using_subcommand fixes" -l gpu -d 'Only
 complete -c vramlens -n "__fish_vramlens_using_subcommand fixes" -l interval -d 'Time between two looks: 500ms, 1s, 1m' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand fixes" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal that has it, unless NO_COLOR is set'
 always\t'Always'
-never\t'Never'"
+never\t'Never'
+16\t'The terminal\'s own sixteen colours'
+256\t'256 colours'
+24bit\t'24-bit colours'"
+complete -c vramlens -n "__fish_vramlens_using_subcommand fixes" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand fixes" -l set -d 'Any setting: --set kill.confirm=false' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand fixes" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand fixes" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand fixes" -l ascii -d 'Draw with ASCII characters only'
 complete -c vramlens -n "__fish_vramlens_using_subcommand fixes" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
@@ -139,7 +175,13 @@ complete -c vramlens -n "__fish_vramlens_using_subcommand run" -l gpu -d 'Only t
 complete -c vramlens -n "__fish_vramlens_using_subcommand run" -l interval -d 'Time between two looks: 500ms, 1s, 1m' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand run" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal that has it, unless NO_COLOR is set'
 always\t'Always'
-never\t'Never'"
+never\t'Never'
+16\t'The terminal\'s own sixteen colours'
+256\t'256 colours'
+24bit\t'24-bit colours'"
+complete -c vramlens -n "__fish_vramlens_using_subcommand run" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand run" -l set -d 'Any setting: --set kill.confirm=false' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand run" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand run" -s q -l quiet -d 'Say nothing about a command that ends well'
 complete -c vramlens -n "__fish_vramlens_using_subcommand run" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand run" -l ascii -d 'Draw with ASCII characters only'
@@ -153,20 +195,38 @@ complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l gpu -d 'Onl
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l interval -d 'Time between two looks: 500ms, 1s, 1m' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal that has it, unless NO_COLOR is set'
 always\t'Always'
-never\t'Never'"
+never\t'Never'
+16\t'The terminal\'s own sixteen colours'
+256\t'256 colours'
+24bit\t'24-bit colours'"
+complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l set -d 'Any setting: --set kill.confirm=false' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l redact -d 'Leave out command lines, users and the host\'s name'
+complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l answer -d 'Answer the requests that come as lines on standard input, and end with it: the far end of `vramlens --host`. Only with `-`'
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l ascii -d 'Draw with ASCII characters only'
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l speed -d 'How many times as fast' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l svg -d 'Write a chart of the recording as SVG, and end; `-` for standard output' -r -F
+complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l png -d 'Write a chart of the recording as PNG, and end; `-` for standard output' -r -F
+complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l from -d 'The chart begins here: 03:58, 2026-11-30 03:58, -10m (before the end), +5m (after the start)' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l to -d 'The chart ends here' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l size -d 'Size of the chart in pixels: 1200x600' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l config -d 'Read this configuration instead of the usual one' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l log -d 'Keep a log in this file: starts, faults, alerts, and what was ended' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l gpu -d 'Only these GPUs: indexes or the beginnings of UUIDs, separated by commas. For `fit` also a card that is not here: 24GiB' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l interval -d 'Time between two looks: 500ms, 1s, 1m' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal that has it, unless NO_COLOR is set'
 always\t'Always'
-never\t'Never'"
+never\t'Never'
+16\t'The terminal\'s own sixteen colours'
+256\t'256 colours'
+24bit\t'24-bit colours'"
+complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l set -d 'Any setting: --set kill.confirm=false' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l once -d 'Print the last frame as text and end'
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l ascii -d 'Draw with ASCII characters only'
@@ -182,7 +242,13 @@ complete -c vramlens -n "__fish_vramlens_using_subcommand serve" -l gpu -d 'Only
 complete -c vramlens -n "__fish_vramlens_using_subcommand serve" -l interval -d 'Time between two looks: 500ms, 1s, 1m' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand serve" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal that has it, unless NO_COLOR is set'
 always\t'Always'
-never\t'Never'"
+never\t'Never'
+16\t'The terminal\'s own sixteen colours'
+256\t'256 colours'
+24bit\t'24-bit colours'"
+complete -c vramlens -n "__fish_vramlens_using_subcommand serve" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand serve" -l set -d 'Any setting: --set kill.confirm=false' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand serve" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand serve" -l allow-remote -d 'Let other machines in, where the address does'
 complete -c vramlens -n "__fish_vramlens_using_subcommand serve" -l pcie -d 'Also read the traffic on the bus, which takes 20 ms a counter'
 complete -c vramlens -n "__fish_vramlens_using_subcommand serve" -l json -d 'Print JSON instead of text'
@@ -195,19 +261,32 @@ complete -c vramlens -n "__fish_vramlens_using_subcommand doctor" -l gpu -d 'Onl
 complete -c vramlens -n "__fish_vramlens_using_subcommand doctor" -l interval -d 'Time between two looks: 500ms, 1s, 1m' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand doctor" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal that has it, unless NO_COLOR is set'
 always\t'Always'
-never\t'Never'"
+never\t'Never'
+16\t'The terminal\'s own sixteen colours'
+256\t'256 colours'
+24bit\t'24-bit colours'"
+complete -c vramlens -n "__fish_vramlens_using_subcommand doctor" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand doctor" -l set -d 'Any setting: --set kill.confirm=false' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand doctor" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand doctor" -l wake -d 'Ask the driver although that wakes a GPU that sleeps'
 complete -c vramlens -n "__fish_vramlens_using_subcommand doctor" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand doctor" -l ascii -d 'Draw with ASCII characters only'
 complete -c vramlens -n "__fish_vramlens_using_subcommand doctor" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
 complete -c vramlens -n "__fish_vramlens_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c vramlens -n "__fish_vramlens_using_subcommand config" -l themes -d 'List the themes instead, with what is wrong with those that cannot be read; or print the file of one, to begin an own one with' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand config" -l config -d 'Read this configuration instead of the usual one' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand config" -l log -d 'Keep a log in this file: starts, faults, alerts, and what was ended' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand config" -l gpu -d 'Only these GPUs: indexes or the beginnings of UUIDs, separated by commas. For `fit` also a card that is not here: 24GiB' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand config" -l interval -d 'Time between two looks: 500ms, 1s, 1m' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand config" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal that has it, unless NO_COLOR is set'
 always\t'Always'
-never\t'Never'"
+never\t'Never'
+16\t'The terminal\'s own sixteen colours'
+256\t'256 colours'
+24bit\t'24-bit colours'"
+complete -c vramlens -n "__fish_vramlens_using_subcommand config" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand config" -l set -d 'Any setting: --set kill.confirm=false' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand config" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand config" -l example -d 'Print the example file instead'
 complete -c vramlens -n "__fish_vramlens_using_subcommand config" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand config" -l ascii -d 'Draw with ASCII characters only'
@@ -219,7 +298,13 @@ complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and not __fish_se
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and not __fish_seen_subcommand_from completions man all help" -l interval -d 'Time between two looks: 500ms, 1s, 1m' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and not __fish_seen_subcommand_from completions man all help" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal that has it, unless NO_COLOR is set'
 always\t'Always'
-never\t'Never'"
+never\t'Never'
+16\t'The terminal\'s own sixteen colours'
+256\t'256 colours'
+24bit\t'24-bit colours'"
+complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and not __fish_seen_subcommand_from completions man all help" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and not __fish_seen_subcommand_from completions man all help" -l set -d 'Any setting: --set kill.confirm=false' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and not __fish_seen_subcommand_from completions man all help" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and not __fish_seen_subcommand_from completions man all help" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and not __fish_seen_subcommand_from completions man all help" -l ascii -d 'Draw with ASCII characters only'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and not __fish_seen_subcommand_from completions man all help" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
@@ -234,7 +319,13 @@ complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_s
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from completions" -l interval -d 'Time between two looks: 500ms, 1s, 1m' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from completions" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal that has it, unless NO_COLOR is set'
 always\t'Always'
-never\t'Never'"
+never\t'Never'
+16\t'The terminal\'s own sixteen colours'
+256\t'256 colours'
+24bit\t'24-bit colours'"
+complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from completions" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from completions" -l set -d 'Any setting: --set kill.confirm=false' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from completions" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from completions" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from completions" -l ascii -d 'Draw with ASCII characters only'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from completions" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
@@ -245,7 +336,13 @@ complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_s
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from man" -l interval -d 'Time between two looks: 500ms, 1s, 1m' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from man" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal that has it, unless NO_COLOR is set'
 always\t'Always'
-never\t'Never'"
+never\t'Never'
+16\t'The terminal\'s own sixteen colours'
+256\t'256 colours'
+24bit\t'24-bit colours'"
+complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from man" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from man" -l set -d 'Any setting: --set kill.confirm=false' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from man" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from man" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from man" -l ascii -d 'Draw with ASCII characters only'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from man" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
@@ -256,7 +353,13 @@ complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_s
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from all" -l interval -d 'Time between two looks: 500ms, 1s, 1m' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from all" -l color -d 'When to use colour' -r -f -a "auto\t'On a terminal that has it, unless NO_COLOR is set'
 always\t'Always'
-never\t'Never'"
+never\t'Never'
+16\t'The terminal\'s own sixteen colours'
+256\t'256 colours'
+24bit\t'24-bit colours'"
+complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from all" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from all" -l set -d 'Any setting: --set kill.confirm=false' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from all" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from all" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from all" -l ascii -d 'Draw with ASCII characters only'
 complete -c vramlens -n "__fish_vramlens_using_subcommand gen; and __fish_seen_subcommand_from all" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'

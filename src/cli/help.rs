@@ -32,6 +32,7 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
             ("vramlens --demo", "a recording of a real GPU"),
             ("vramlens triage", "a report: who holds it, what to do"),
             ("ssh gpubox vramlens triage", "the same of another machine"),
+            ("vramlens --host ana@box1 --host box2", "the live view of two machines"),
             ("vramlens kill --zombies --dry-run", "what one key would end"),
             ("python train.py 2>&1 | vramlens explain", "what an error means"),
             ("vramlens fit model.gguf --context 32768", "whether a model fits"),
@@ -103,6 +104,7 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
             ("vramlens replay day.vrt", "look at a session"),
             ("vramlens replay day.vrt --speed 60", "a minute in a second"),
             ("vramlens replay day.vrt --once", "its last frame, as text"),
+            ("vramlens replay day.vrt --svg day.svg", "its chart, as a picture"),
             ("ssh gpubox vramlens record - | vramlens replay -", "another machine, live"),
         ],
     ),
@@ -127,6 +129,7 @@ pub const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             ("vramlens config", "every setting and where it comes from"),
             ("vramlens config --example > config.toml", "a file to begin with"),
+            ("vramlens config --themes", "every theme, and what is wrong with one"),
         ],
     ),
     (

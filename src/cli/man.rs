@@ -29,7 +29,7 @@ const FILES: &[(&str, &str)] = &[
 /// Variables beside those of the settings.
 const VARIABLES: &[(&str, &str)] = &[
     ("VRAMLENS_CONFIG", "The configuration to read instead of the usual one, as --config."),
-    ("NO_COLOR", "Not empty: no colour, unless asked for by --color or a setting."),
+    ("NO_COLOR, CLICOLOR, CLICOLOR_FORCE", "Whether to use colour, where --color is auto."),
     ("TERM, COLORTERM", "What the terminal can do. With TERM=dumb one frame is printed as text."),
     ("LC_ALL, LC_CTYPE, LANG", "Without UTF-8 in the first that is set, only ASCII is drawn."),
     ("XDG_CONFIG_HOME, XDG_STATE_HOME", "Where the files below are looked for."),

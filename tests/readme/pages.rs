@@ -8,15 +8,6 @@ use vramlens::fields::FIELDS;
 /// Flags of other programs that the pages name.
 const FOREIGN: &[&str] = &["--locked", "--release", "--example", "--gpus"];
 
-/// Flags that a page may name before they are built.
-const COMING: &[&str] = &["--host", "--isolate", "--svg", "--png"];
-
-/// Whether a line names a flag that is not built yet.
-pub fn is_coming(line: &str) -> bool {
-    let known = flags();
-    COMING.iter().any(|flag| line.contains(flag) && !known.iter().any(|name| name == flag))
-}
-
 /// A page in Markdown.
 pub struct Page {
     pub name: String,
@@ -139,7 +130,7 @@ fn every_flag_that_a_page_names_exists() {
         for line in lines.chain(page.spans()).filter(own) {
             let words = line.split(|c: char| !(c.is_alphanumeric() || c == '-'));
             let named = words.filter(|word| word.starts_with("--") && word.len() > 2);
-            let strange = named.filter(|word| !FOREIGN.contains(word) && !COMING.contains(word));
+            let strange = named.filter(|word| !FOREIGN.contains(word));
             wrong.extend(
                 strange
                     .filter(|word| !known.iter().any(|flag| flag == word))
