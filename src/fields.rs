@@ -84,6 +84,7 @@ pub enum FieldId {
     Unit,
     Command,
     Kind,
+    Kv,
     GpuName,
     GpuTotal,
     GpuUsed,
@@ -173,6 +174,8 @@ fields! {
         "Its command line.";
     Holder Kind "KIND" "kind" 5 Left Text "kind" None,
         "The driver's lists that name it: C compute, G graphics, M MPS.";
+    Holder Kv "KV%" "kv" 4 Right Percent "server.kv_used_percent" Some("vramlens_holder_kv_used"),
+        "Of an inference server: how much of its cache holds tokens, as it reports.";
     Gpu GpuName "NAME" "name" 0 Left Text "name" None,
         "The product.";
     Gpu GpuTotal "TOTAL" "total" 7 Right Bytes "memory.total_bytes" Some("vramlens_gpu_memory_total"),

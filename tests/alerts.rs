@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use vramlens::analyze::alerts::{AlertKind, AlertRules, Alerts, Threshold};
+use vramlens::analyze::xid::{self, XidSeen};
 use vramlens::analyze::{Freshness, Growth, View};
 use vramlens::runtime::alerts::{Actions, Notifier};
 use vramlens::sample::Reading;
@@ -43,6 +44,7 @@ fn rules() -> AlertRules {
         full_within_ms: Some(600_000),
         zombie: true,
         gpu_lost: true,
+        xid: true,
     }
 }
 
@@ -288,4 +290,39 @@ fn the_settings_say_what_to_tell() {
         assert_eq!(code, Some(2), "{bad}: {text}");
         assert!(text.contains(said), "{bad}: {text}");
     }
+}
+
+/// The first second view with a fault of this number, so many seconds ago.
+fn faulty(second: u64, faults: &[(u64, u64)]) -> View {
+    let mut view = used(second, 10.0);
+    let seen = faults.iter().map(|(code, seconds)| XidSeen {
+        at: view.at,
+        age_ms: seconds * 1_000,
+        xid: xid::meaning(*code),
+        instance: (None, None),
+    });
+    view.gpus[0].xids.recent = seen.collect();
+    view
+}
+
+#[test]
+fn a_fault_is_told_once_by_its_number() {
+    let mut alerts = Alerts::new(rules());
+    let told = |alerts: &mut Alerts, view: &View| {
+        let all = alerts.look(view).into_iter();
+        all.map(|alert| (alert.kind.key(), alert.text)).collect::<Vec<_>>()
+    };
+    let first = told(&mut alerts, &faulty(0, &[(31, 0)]));
+    let text = "GPU 0: XID 31: a program touched memory that is not its own".to_owned();
+    assert_eq!(first, [("xid", text)]);
+    // One bug gives many; another number is another fault.
+    assert!(told(&mut alerts, &faulty(1, &[(31, 0), (31, 1)])).is_empty());
+    assert_eq!(kinds(&mut alerts, &faulty(2, &[(79, 0), (31, 1)])), [AlertKind::Xid(79)]);
+    // What was there before anybody listened is no news.
+    assert!(told(&mut Alerts::new(rules()), &faulty(0, &[(48, 60)])).is_empty());
+    let off = AlertRules { xid: false, ..rules() };
+    assert!(told(&mut Alerts::new(off), &faulty(0, &[(48, 0)])).is_empty());
+    // A while after the last one it is news again.
+    assert!(told(&mut alerts, &used(60, 10.0)).is_empty());
+    assert_eq!(kinds(&mut alerts, &faulty(61, &[(31, 0)])), [AlertKind::Xid(31)]);
 }

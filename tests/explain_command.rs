@@ -93,3 +93,17 @@ fn every_fix_is_printed_and_an_unknown_one_is_named() {
     assert!(print(Some("desktop")).1.starts_with("# Fix 8"));
     assert_eq!(print(Some("99")).0, 2);
 }
+
+#[test]
+fn a_line_of_the_kernel_about_a_fault_is_put_into_words() {
+    let line = b"[  12.3] NVRM: Xid (PCI:0000:1b:00): 31, pid=4242, name=python, Ch 00000008\n";
+    let (_, text) = run(true, line);
+    let answer: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        answer["first"]["meaning"], "a program touched memory that is not its own",
+        "{text}"
+    );
+    let (_, text) = run(true, b"NVRM: Xid (PCI:0000:1b:00): x, 99999999999999999999999\n");
+    let answer: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_ne!(answer["first"]["meaning"], serde_json::Value::Null, "{text}");
+}

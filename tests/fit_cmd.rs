@@ -6,7 +6,9 @@ mod fit_gen;
 use std::path::Path;
 
 use proptest::prelude::*;
-use vramlens::cmd::fit::{FitGpu, FitOptions, run};
+use vramlens::cmd::fit::{FitGpu, FitOptions, run, run_here};
+use vramlens::ids::GpuIndex;
+use vramlens::rules::{Fit, Provenance, Step};
 use vramlens::sample::Reading;
 use vramlens::units::Bytes;
 
@@ -256,4 +258,39 @@ proptest! {
         let options = FitOptions { model: Some(folder.path().to_str().unwrap().to_owned()), ..options };
         let _either = run(&options, &[], &mut Vec::new());
     }
+}
+
+/// A GPU on which a zombie has 4 of 24 GiB, and what ending it leaves.
+fn room(need: Bytes) -> Fit {
+    let (free, bytes) = (Bytes::gib(7), Bytes::gib(4));
+    let step = Step {
+        headline: "1 zombie holds 4.0 GiB".to_owned(),
+        line: Some("vramlens kill 500".to_owned()),
+        bytes,
+        provenance: Provenance::Measured,
+    };
+    let missing = need.saturating_sub(free + bytes);
+    Fit { gpu: GpuIndex(0), need, free, margin: Bytes::mib(491), steps: vec![step], missing }
+}
+
+#[test]
+fn what_does_not_fit_now_comes_with_what_would_make_room() {
+    let gpus = [gpu(0, "NVIDIA GeForce RTX 3090", 24, 7, 4)];
+    let ask = |options: &FitOptions| {
+        let mut out = Vec::new();
+        let code = run_here(options, &gpus, &|need| Some(room(need)), &mut out).unwrap();
+        (code, String::from_utf8(out).unwrap())
+    };
+    let (code, text) = ask(&model("32B"));
+    assert_eq!(code, 1, "{text}");
+    let (_, room) = text.split_once("TO MAKE ROOM").unwrap_or_else(|| panic!("{text}"));
+    assert!(room.contains("vramlens kill 500") && room.contains("are missing"), "{room}");
+    let json = FitOptions { json: true, ..model("32B") };
+    let answer: serde_json::Value = serde_json::from_str(&ask(&json).1).unwrap();
+    assert_eq!(answer["make_room"]["steps"][0]["line"], "vramlens kill 500");
+    // What fits needs none.
+    let small = FitOptions { json: true, ..model("8B") };
+    let (code, text) = ask(&small);
+    let answer: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((code, answer.get("make_room")), (0, None), "{text}");
 }

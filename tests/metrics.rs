@@ -48,6 +48,21 @@ fn name(sample: &str) -> &str {
     sample.split(['{', ' ']).next().unwrap()
 }
 
+fn server() -> ServerSample {
+    ServerSample {
+        at: Stamp { boot_ms: 1, wall_ms: 1 },
+        software: ServerSoftware::Vllm,
+        port: 8000,
+        kv_used: Some(Percent(12.0)),
+        kv_tokens: None,
+        running: None,
+        waiting: None,
+        slots: None,
+        models: Vec::new(),
+        devices: Vec::new(),
+    }
+}
+
 /// A view in which everything is known.
 fn full() -> View {
     let mut view = views::busy();
@@ -65,6 +80,8 @@ fn full() -> View {
         gpu.sample.throttle = Reading::Value(Throttle(4));
         let traffic = Pcie { rx: BytesPerSecond(1024), tx: BytesPerSecond(2048) };
         gpu.sample.pcie = Reading::Value(traffic);
+        gpu.xids.watched = Reading::Value(());
+        gpu.xids.counts = [(31, 2), (79, 1)].into();
     }
     // One without memory of its own, so that its metric is there too.
     view.gpus.extend(scenes::shared().gpus);
@@ -99,6 +116,7 @@ fn full() -> View {
             }],
             backend: AllocatorBackend::Native,
         }));
+        holder.server = Some(Reading::Value(server()));
         if let Some(process) = &mut holder.process {
             process.cpu = Reading::Value(Percent(97.3));
             process.rss = bytes(4);
@@ -119,6 +137,16 @@ fn every_metric_is_exported_where_it_is_known() {
     let known = names();
     let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
     assert_eq!(exported, known);
+}
+
+#[test]
+fn faults_are_counted_by_number() {
+    let page = page(&full(), &[], 1, Format::OpenMetrics);
+    assert!(page.contains("# TYPE vramlens_gpu_xid_errors counter"), "{page}");
+    let counted = page.lines().filter(|line| line.starts_with("vramlens_gpu_xid_errors_total{"));
+    let counted: Vec<&str> = counted.collect();
+    assert!(counted[0].contains("xid=\"31\"") && counted[0].ends_with(" 2"), "{counted:?}");
+    assert!(counted[1].contains("xid=\"79\"") && counted[1].ends_with(" 1"), "{counted:?}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use vramlens::record::{
     FileWriter, Form, Full, Index, OnFull, OutputError, ReadError, Reader, Recording, Redaction,
     SCHEMA, Writer, part_path,
 };
-use vramlens::sample::{Gap, GapCause, Reading, Tick};
+use vramlens::sample::{Gap, GapCause, Reading, Tick, WatchedGpu, XidEvent, XidReport};
 
 fn kept(arguments: &[String]) -> Vec<String> {
     arguments.to_vec()
@@ -54,6 +54,31 @@ fn both_forms_read_as_they_were_written() {
 fn recordings_of_the_first_schema_are_read_for_ever() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/v1.vrt");
     assert_eq!(read(&fs::read(path).unwrap()).unwrap(), series(8));
+}
+
+#[test]
+fn faults_are_kept_and_ticks_without_any_are_written_as_before() {
+    let mut ticks = series(2);
+    let without = String::from_utf8(write(&ticks, Form::Plain)).unwrap();
+    assert!(!without.contains("xid"), "{without}");
+    for tick in &mut ticks {
+        let Tick::Gpus(tick) = tick else { continue };
+        let gpu = tick.gpus[0].uuid.clone();
+        tick.xid = XidReport {
+            watched: vec![WatchedGpu { gpu: gpu.clone(), state: Reading::Value(()) }],
+            events: vec![XidEvent {
+                at: tick.at,
+                gpu,
+                code: 94,
+                gpu_instance: Some(3),
+                compute_instance: None,
+            }],
+            lost: 2,
+        };
+    }
+    for form in [Form::Frames, Form::Plain] {
+        assert_eq!(read(&write(&ticks, form)).unwrap(), ticks);
+    }
 }
 
 #[test]

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use farm::{Farm, lives, peak_bytes, until};
 use pty::Term;
 use serde_json::Value;
+use vramlens::analyze::timeline::Timeline;
 use vramlens::history::History;
 use vramlens::runtime::options::Options;
 use vramlens::runtime::remote::Setup;
@@ -341,7 +342,7 @@ fn the_time_away_is_a_gap_and_what_was_before_is_kept() {
             let news =
                 runtime.block_on(async { tokio::time::timeout(patience, fleet.next()).await });
             drop(news);
-            fleet.take(&mut none, &options);
+            fleet.take(&mut none, &mut Timeline::new(), &options);
             done(fleet)
         });
     };

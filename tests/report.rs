@@ -11,9 +11,12 @@ mod ticks;
 mod views;
 
 use serde_json::Value;
+use vramlens::analyze::xid::{self, XidSeen};
 use vramlens::report::json::{SCHEMA, Snapshot};
 use vramlens::report::triage::{self, Triage};
 use vramlens::report::{Style, text};
+use vramlens::rules::{Provenance, Saving, Wanted, closest};
+use vramlens::sample::{Reading, ServedModel, ServerSample, ServerSoftware, Why};
 
 fn hide(arguments: &[String]) -> Vec<String> {
     arguments.iter().map(|argument| argument.replace("hunter2", "***")).collect()
@@ -106,6 +109,62 @@ fn the_schema_file_says_the_same_as_the_program() {
         let triage = serde_json::to_value(Triage::new(&view, &views::findings(), hide)).unwrap();
         schema::check(&schema, &triage);
     }
+}
+
+#[test]
+fn what_triage_adds_for_a_wanted_size_is_in_the_schema() {
+    let schema: Value =
+        serde_json::from_str(include_str!("../assets/snapshot.schema.json")).unwrap();
+    let (view, mut findings) = (views::busy(), views::findings());
+    let bytes = vramlens::units::Bytes::gib(5);
+    let provenance = Provenance::Reported;
+    findings[0].fixes[0].saves = Some(Saving { bytes, low: bytes, high: bytes, provenance });
+    let wanted = Wanted::anywhere(vramlens::units::Bytes::gib(60));
+    let mut triage = serde_json::to_value(Triage::new(&view, &findings, hide)).unwrap();
+    let fit = closest(&view, wanted, &findings);
+    assert!(fit.as_ref().is_some_and(|fit| !fit.steps.is_empty()), "{fit:?}");
+    triage["fit"] = serde_json::to_value(fit).unwrap();
+    triage["would_it_fit"] = "words".into();
+    schema::check(&schema, &triage);
+}
+
+#[test]
+fn faults_and_servers_are_in_the_schema() {
+    let schema: Value =
+        serde_json::from_str(include_str!("../assets/snapshot.schema.json")).unwrap();
+    let mut view = views::busy();
+    view.gpus[0].xids.watched = Reading::Value(());
+    view.gpus[0].xids.counts = [(31, 2)].into();
+    view.gpus[0].xids.recent =
+        vec![XidSeen { at: view.at, age_ms: 0, xid: xid::meaning(31), instance: (Some(3), None) }];
+    for (holder, said) in view.holders.iter_mut().zip([true, false]) {
+        let server = ServerSample {
+            at: view.at,
+            software: ServerSoftware::Vllm,
+            port: 8000,
+            kv_used: said.then_some(vramlens::units::Percent(12.5)),
+            kv_tokens: None,
+            running: Some(3),
+            waiting: Some(0),
+            slots: None,
+            models: vec![ServedModel {
+                name: "a\u{1b}model".to_owned(),
+                size: None,
+                in_vram: None,
+                context_tokens: Some(8192),
+                expires: None,
+            }],
+            devices: Vec::new(),
+        };
+        let server = if said { Reading::Value(server) } else { Reading::Absent(Why::TimedOut) };
+        holder.server = Some(server);
+    }
+    let json = serde_json::to_value(Snapshot::new(&view, hide)).unwrap();
+    schema::check(&schema, &json);
+    assert_eq!(json["holders"][0]["server"]["kv_used_percent"], 12.5, "{json:#}");
+    assert_eq!(json["holders"][1]["server"]["port"]["absent"], "timed_out");
+    assert_eq!(json["gpus"][0]["xid"]["recent"][0]["code"], 31);
+    assert!(!json.to_string().contains("\\u001b"));
 }
 
 #[test]

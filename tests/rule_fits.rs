@@ -12,8 +12,11 @@ use proptest::prelude::*;
 use verdict_support::table::engine;
 use verdict_support::{GIB, gpu, host, init, row, watched, with_rows};
 use vramlens::analyze::{Growth, View};
+use vramlens::cmd::explain;
 use vramlens::ids::GpuIndex;
-use vramlens::rules::{Finding, Severity, fit_of, outcomes, overlaps, run, would_it_fit};
+use vramlens::rules::{
+    Finding, Severity, Wanted, closest, fit_of, outcomes, overlaps, run, run_for, would_it_fit,
+};
 use vramlens::sample::*;
 use vramlens::units::{Bytes, BytesPerMinute};
 
@@ -210,4 +213,69 @@ proptest! {
         }
         prop_assert!(would_it_fit(&view, Bytes(need), &findings).ends_with(".\n"));
     }
+}
+
+#[test]
+fn every_finding_says_whether_it_is_enough_by_itself() {
+    let view = crowded();
+    let marked = |gib| {
+        let wanted = Wanted { need: Bytes::gib(gib), gpu: Some(GpuIndex(0)) };
+        run_for(&view, Some(wanted))
+    };
+    let said = |findings: &[Finding], rule: &str| {
+        let finding = findings.iter().find(|finding| finding.rule == rule).unwrap();
+        finding.evidence.last().unwrap().clone()
+    };
+    let small = marked(10);
+    assert!(said(&small, "leftovers").starts_with("enough by itself for 10.0 GiB"), "{small:?}");
+    assert!(said(&small, "fragmentation").contains("that are missing for 10.0 GiB"), "{small:?}");
+    // What fits already needs no word, and another GPU is another GPU.
+    assert_eq!(marked(0), run(&view));
+    let elsewhere = Wanted { need: Bytes::gib(10), gpu: Some(GpuIndex(1)) };
+    assert_eq!(run_for(&view, Some(elsewhere)), run(&view));
+    assert_eq!(closest(&view, elsewhere, &small), None);
+}
+
+#[test]
+fn a_fit_in_a_few_words() {
+    let view = crowded();
+    let findings = run(&view);
+    let words = |gib| closest(&view, Wanted::anywhere(Bytes::gib(gib)), &findings).unwrap().words();
+    assert_eq!(words(0), "fits now");
+    assert_eq!(words(5), "fits after one fix");
+    assert_eq!(words(30), "fits after 3 fixes");
+    assert!(words(70).ends_with("missing even after all fixes"));
+}
+
+/// What a process that has died said, on a card of 80 GiB.
+const ERROR: &str = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 8.00 GiB. GPU 0 has a \
+                     total capacity of 80.00 GiB of which 2.00 GiB is free. Process 700 has 57.00 GiB memory \
+                     in use. Including non-PyTorch memory, this process has 1.00 GiB memory in use.\n";
+
+#[test]
+fn an_error_is_explained_with_what_would_have_made_room() {
+    let view = crowded();
+    let mut answer = vramlens::oom::explain(ERROR.as_bytes());
+    answer.join(&view);
+    let said = |json| {
+        let mut out = Vec::new();
+        explain::write_for(&explain::Options { json }, &answer, Some(&view), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let text = said(false);
+    let (_, room) = text.split_once("WOULD IT FIT NOW?").unwrap_or_else(|| panic!("{text}"));
+    // The request, and what its process had and will want again.
+    assert!(room.contains("9.0 GiB do not fit on GPU 0 now"), "{room}");
+    assert!(room.contains("After that they fit"), "{room}");
+    let json: serde_json::Value = serde_json::from_str(&said(true)).unwrap();
+    assert_eq!(json["requested_bytes"], 8_u64 << 30);
+    assert_eq!(json["fit"]["missing"], 0, "{json:#}");
+    let words = json["would_it_fit"].as_str().unwrap();
+    assert!(words.contains("do not fit on GPU 0 now: 2.0 GiB are free. +"), "{words}");
+    assert!(!words.contains('\u{240a}'), "{words}");
+    assert!(!json["fit"]["steps"].as_array().unwrap().is_empty());
+    // On a machine without a GPU nothing is added.
+    let mut out = Vec::new();
+    explain::write_for(&explain::Options { json: true }, &answer, None, &mut out).unwrap();
+    assert!(!String::from_utf8(out).unwrap().contains("would_it_fit"));
 }

@@ -11,6 +11,8 @@ mod build;
 mod limits;
 #[path = "rule_cases/models.rs"]
 mod models;
+#[path = "rule_cases/served.rs"]
+mod served;
 #[path = "rule_cases/torch.rs"]
 mod torch;
 
@@ -52,6 +54,7 @@ fn all() -> Vec<Case> {
     let mut all = torch::cases();
     all.extend(models::cases());
     all.extend(limits::cases());
+    all.extend(served::cases());
     all
 }
 

@@ -18,12 +18,18 @@ pub struct AlertRules {
     pub zombie: bool,
     /// A GPU has fallen off the bus, or is no longer there.
     pub gpu_lost: bool,
+    /// The driver has reported a fault (XID).
+    pub xid: bool,
 }
 
 impl AlertRules {
     /// Whether there is anything to tell of.
     pub const fn any(&self) -> bool {
-        self.vram_above.is_some() || self.full_within_ms.is_some() || self.zombie || self.gpu_lost
+        self.vram_above.is_some()
+            || self.full_within_ms.is_some()
+            || self.zombie
+            || self.gpu_lost
+            || self.xid
     }
 }
 
@@ -47,6 +53,8 @@ pub enum AlertKind {
     Zombie,
     /// A GPU is gone.
     GpuLost,
+    /// The driver has reported a fault; each number is a cause of its own.
+    Xid(u64),
 }
 
 impl AlertKind {
@@ -57,6 +65,7 @@ impl AlertKind {
             Self::FullWithin => "full_within",
             Self::Zombie => "zombie",
             Self::GpuLost => "gpu_lost",
+            Self::Xid(_) => "xid",
         }
     }
 }
@@ -80,6 +89,8 @@ pub struct Alert {
 const BELOW_PERCENT: f32 = 5.0;
 /// Without its cause for this long it is armed again, in milliseconds.
 const CALM_MS: u64 = 30_000;
+/// A fault older than this was told of, or was there before anybody listened, in milliseconds.
+const FRESH_MS: u64 = 10_000;
 /// How many causes are remembered.
 const MOST: usize = 8_192;
 
@@ -120,6 +131,7 @@ impl Alerts {
         for gpu in &view.gpus {
             self.vram(gpu, now_ms, &mut alerts);
             self.full(gpu, now_ms, &mut alerts);
+            self.faults(gpu, now_ms, &mut alerts);
         }
         if self.rules.zombie {
             self.zombies(view, now_ms, &mut alerts);
@@ -192,6 +204,22 @@ impl Alerts {
             let text =
                 format!("GPU {}: full in about {left} if it goes on like this", gpu.sample.index);
             alerts.push(alert(AlertKind::FullWithin, gpu, None, text));
+        }
+    }
+
+    /// The same number again within the calm is the same alert: one bug gives many.
+    fn faults(&mut self, gpu: &GpuView, now_ms: u64, alerts: &mut Vec<Alert>) {
+        // What an instance had, its GPU has too.
+        if !self.rules.xid || gpu.sample.mig.is_some() {
+            return;
+        }
+        let fresh = gpu.xids.recent.iter().filter(|seen| seen.age_ms < FRESH_MS);
+        for (code, seen) in fresh.map(|seen| (seen.xid.code, seen)).rev() {
+            let kind = AlertKind::Xid(code);
+            if self.is_new((kind, gpu.sample.uuid.clone(), None), Cause::There, now_ms) {
+                let text = format!("GPU {}: XID {code}: {}", gpu.sample.index, seen.xid.meaning);
+                alerts.push(alert(kind, gpu, None, text));
+            }
         }
     }
 

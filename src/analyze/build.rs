@@ -1,13 +1,13 @@
 //! The view of now: GPU facts, host facts and history, joined.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::ledger::Entry;
 use super::scene::{Scene, listed_rows};
 use super::{
     Class, Counts, DriverCost, Freshness, GpuView, Growth, Holder, Ledger, Moment, View, causes,
-    fragment, freshness, growth, holders, past,
+    fragment, freshness, growth, holders, past, xid,
 };
 use crate::history::History;
 use crate::ids::{GpuUuid, Pid, ProcId};
@@ -29,6 +29,13 @@ impl View {
         let gpus = tick.gpus.iter().map(|gpu| gpu_view(&scene, gpu, &joined)).collect();
         view.gpus = gpus;
         view
+    }
+
+    /// The models that run here, by path: whoever builds views may read their headers once and put
+    /// them into `models`.
+    pub fn model_paths(&self) -> BTreeSet<&str> {
+        let known = |holder: &&Holder| holder.workload.is_some() && holder.id.is_some();
+        self.holders.iter().filter(known).filter_map(Holder::model_path).collect()
     }
 
     /// How many processes may be ended with one key, each once, and what that would free on all
@@ -124,6 +131,7 @@ fn gpu_view(scene: &Scene<'_>, gpu: &GpuSample, joined: &Joined<'_>) -> GpuView 
             .value()
             .map_or_else(Vec::new, |ledger| causes::ranked(scene, ledger, &here)),
         ledger,
+        xids: xid::of(scene.history, gpu, scene.now_ms),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::scene::{ListedRow, Presence, Scene, is_defunct, listed_rows};
 use super::verdict::{self, Case, Link};
 use super::workload::{Workload, recognise};
-use super::{Growth, Holder, fragment, growth};
+use super::{Growth, Holder, fragment, growth, served};
 use crate::ids::{Pid, ProcId};
 use crate::sample::{GpuSample, ProcKinds, ProcSample, ProcState, Reading, Why};
 use crate::units::Bytes;
@@ -49,6 +49,7 @@ fn workloads(scene: &Scene<'_>, holders: &mut [Holder]) {
             .entry(process.id)
             .or_insert_with(|| recognise(process, &scene.ancestors(process)).known().cloned());
         holder.workload.clone_from(found);
+        holder.server = served::said(scene, process);
     }
 }
 
@@ -197,6 +198,7 @@ fn listed(scene: &Scene<'_>, listed: &ListedRow<'_>, ghosts: &[Ghost<'_>]) -> Ho
         fragmentation: fragment::of_allocator(allocator.as_ref(), scene.moment.request),
         allocator,
         workload: None,
+        server: None,
     }
 }
 
@@ -240,6 +242,7 @@ fn not_listed(
         allocator: None,
         fragmentation: super::Fragmentation::None,
         workload: None,
+        server: None,
         process: Some(ProcSample::clone(process)),
     }
 }

@@ -14,10 +14,12 @@ mod ledger;
 pub mod moment;
 mod past;
 mod scene;
+mod served;
 pub mod timeline;
 mod verdict;
 mod view;
 pub mod workload;
+pub mod xid;
 
 pub mod select;
 

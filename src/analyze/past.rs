@@ -6,7 +6,7 @@ use super::ledger::Entry;
 use super::workload::recognise;
 use super::{
     Class, Counts, Evidence, Fragmentation, GpuView, Growth, Holder, Ledger, Moment, Verdict, View,
-    Weight, growth,
+    Weight, growth, xid,
 };
 use crate::history::{GpuTrack, History, HolderTrack, TIERS, to_bytes};
 use crate::ids::{GpuUuid, Pid, Stamp};
@@ -26,7 +26,8 @@ pub fn build(history: &History, moment: &Moment, at_ms: u64) -> View {
         history.gpus().filter(|track| track.used.at(at_ms, now_ms).is_some()).collect();
     tracks.sort_by_key(|track| order(history, track));
     view.holders = holders(history, &tracks, at_ms, now_ms);
-    view.gpus = tracks.iter().map(|track| gpu(track, &tracks, &view, (at_ms, now_ms))).collect();
+    view.gpus =
+        tracks.iter().map(|track| gpu(history, track, &tracks, &view, (at_ms, now_ms))).collect();
     view
 }
 
@@ -38,7 +39,13 @@ fn order(history: &History, track: &GpuTrack) -> (usize, u32) {
     (place.unwrap_or(usize::MAX), track.facts.index.0)
 }
 
-fn gpu(track: &GpuTrack, all: &[&GpuTrack], view: &View, (at_ms, now_ms): (u64, u64)) -> GpuView {
+fn gpu(
+    history: &History,
+    track: &GpuTrack,
+    all: &[&GpuTrack],
+    view: &View,
+    (at_ms, now_ms): (u64, u64),
+) -> GpuView {
     let own = &track.facts.uuid;
     let instance = |uuid: &GpuUuid| {
         let of = |other: &&&GpuTrack| other.facts.uuid == *uuid;
@@ -78,6 +85,7 @@ fn gpu(track: &GpuTrack, all: &[&GpuTrack], view: &View, (at_ms, now_ms): (u64, 
         },
         unaccounted_causes: Vec::new(),
         ledger,
+        xids: xid::of(history, &track.facts, at_ms),
     }
 }
 
@@ -145,6 +153,7 @@ fn holder(track: &HolderTrack, bytes: Bytes, at_ms: u64) -> Holder {
         survivors: Vec::new(),
         allocator: None,
         fragmentation: Fragmentation::None,
+        server: None,
         workload: track.facts.as_deref().and_then(|facts| recognise(facts, &[]).known().cloned()),
     }
 }

@@ -1,16 +1,18 @@
 //! The view: everything that a screen, a report or a metric shows, computed once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::ledger::Ledger;
 use super::workload::Workload;
+use super::xid::Xids;
 use crate::ids::{GpuIndex, GpuUuid, Pid, ProcId, Stamp};
 use crate::model::ModelFacts;
 use crate::sample::{
     AllocatorSample, DriverInfo, GpuSample, HostFacts, ProcKinds, ProcSample, Reading, ScanReport,
+    ServerSample,
 };
 use crate::units::{Bytes, BytesPerMinute, Percent};
 
@@ -45,15 +47,6 @@ pub struct View {
     /// The headers of the models that run, by path as [`Holder::model_path`] names them. Empty as
     /// built: reading a file is not the view's work, so whoever builds it puts them in.
     pub models: BTreeMap<String, Reading<ModelFacts>>,
-}
-
-impl View {
-    /// The models that run here, by path: whoever builds views may read their headers once and put
-    /// them into `models`.
-    pub fn model_paths(&self) -> BTreeSet<&str> {
-        let known = |holder: &&Holder| holder.workload.is_some() && holder.id.is_some();
-        self.holders.iter().filter(known).filter_map(Holder::model_path).collect()
-    }
 }
 
 /// What asking the driver cost.
@@ -107,6 +100,8 @@ pub struct GpuView {
     pub counts: Counts,
     /// Ranked likely causes of unaccounted memory.
     pub unaccounted_causes: Vec<Cause>,
+    /// Faults that the driver reported.
+    pub xids: Xids,
 }
 
 /// Holders of a GPU, counted.
@@ -193,6 +188,9 @@ pub struct Holder {
     pub fragmentation: Fragmentation,
     /// What it runs and how it was started, where its arguments tell.
     pub workload: Option<Workload>,
+    /// What its server says of itself, be it this process or the one above it that listens; `None`
+    /// where neither is a server that is known.
+    pub server: Option<Reading<ServerSample>>,
 }
 
 impl Holder {

@@ -124,10 +124,15 @@ impl Workload {
     /// How llama.cpp was started, for the arithmetic on its model; `None` for other software, and
     /// where the context was not given (it then depends on what was free at the start).
     pub fn llama_settings(&self) -> Option<Settings> {
+        let context = self.number(Setting::Context).filter(|n| (1..=1 << 30).contains(n))?;
+        self.llama_settings_of(context)
+    }
+
+    /// The same with a context that is known from elsewhere, in tokens.
+    pub fn llama_settings_of(&self, context: u64) -> Option<Settings> {
         if !matches!(self.software, Software::LlamaCpp | Software::Ollama) {
             return None;
         }
-        let context = self.number(Setting::Context).filter(|n| (1..=1 << 30).contains(n))?;
         let mut s = Settings::new(context);
         let cache = |setting| self.get(setting)?.value.parse::<CacheType>().ok();
         if let Some(keys) = cache(Setting::CacheTypeK) {

@@ -30,6 +30,9 @@ pub struct Cli {
     /// Show a recording of a real GPU that is built in.
     #[arg(long)]
     pub demo: bool,
+    /// What is to be started: the view says whether it fits, and after which of the fixes: 12GiB.
+    #[arg(long, value_name = "SIZE")]
+    pub need: Option<String>,
 }
 
 /// Options that read the same everywhere.
@@ -125,6 +128,9 @@ pub enum Command {
     /// Print the nine fixes for CUDA out of memory.
     Fixes(FixesArgs),
     /// Run a command under watch; after an out-of-memory error say what happened and what to do.
+    ///
+    /// What is said goes to standard error, behind the command's own output. With --json it is one
+    /// object in one line, the last.
     Run(RunArgs),
     /// Keep a session in a file, or write it to standard output with `-`.
     Record(RecordArgs),
@@ -369,6 +375,9 @@ pub struct DriverArgs {
     /// Ask GPUs that sleep too.
     #[arg(long)]
     pub wake: bool,
+    /// Watch for faults that the driver reports.
+    #[arg(long)]
+    pub events: bool,
 }
 
 /// `vramlens config`.

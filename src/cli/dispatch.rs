@@ -40,6 +40,7 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
     let resolved = resolve(&cli.common, env)?;
     let settings = &resolved.settings;
     let mut options = options(settings);
+    options.need = needed(cli)?;
     options.reload = reload::again(&cli.common, &resolved, env);
     let form = Form { json: cli.common.json, ascii: terminal::is_ascii(settings, env) };
     let depth = terminal::depth(settings, env, std::io::stdout().is_terminal());
@@ -49,10 +50,7 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
     }
     match &cli.command {
         None => view(cli, &resolved, options, form, env),
-        Some(Command::Triage(args)) => {
-            let need = args.need.as_deref().map(str::parse).transpose()?;
-            look::triage(&options, form, need)
-        }
+        Some(Command::Triage(_)) => look::triage(&options, form, options.need),
         Some(Command::Run(args)) => command::run(&watched(args), &options, form),
         Some(Command::Record(args)) => record::run(&recording(args)?, &options),
         Some(Command::Replay(args)) if args.svg.is_some() || args.png.is_some() => {
@@ -80,6 +78,15 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
     }
 }
 
+/// What is wanted, by the command's own option or by that of the view.
+fn needed(cli: &Cli) -> anyhow::Result<Option<Bytes>> {
+    let of_command = match &cli.command {
+        Some(Command::Triage(args)) => args.need.as_deref(),
+        _ => None,
+    };
+    Ok(of_command.or(cli.need.as_deref()).map(str::parse).transpose()?)
+}
+
 /// The process that asks the driver for another one.
 fn answer(args: &DriverArgs) -> anyhow::Result<Exit> {
     let progress = Arc::new(Progress::default());
@@ -89,7 +96,7 @@ fn answer(args: &DriverArgs) -> anyhow::Result<Exit> {
         ..Settings::default()
     };
     let options = Options { wake: args.wake, ..options(&settings) };
-    isolate::child::run(args.parent, &progress, nvml(&options, &progress))?;
+    isolate::child::run(args.parent, &progress, nvml(&options, &progress, args.events))?;
     Ok(Exit::Fine)
 }
 
@@ -106,6 +113,7 @@ pub(super) fn options(settings: &Settings) -> Options {
             .map(ToOwned::to_owned)
             .collect(),
         idle_after_ms: settings.idle_after_ms,
+        need: None,
         request: (settings.request > Bytes::ZERO).then_some(settings.request),
         allocator: settings.allocator,
         servers: settings.servers,
@@ -141,6 +149,7 @@ pub(super) fn show_view(
 ) -> anyhow::Result<Exit> {
     let mut app = App::new(reload::screen(resolved, env)?);
     app.recording = from.title();
+    app.wanted_size = options.need.map(crate::rules::Wanted::anywhere);
     top::run(app, options, from)
 }
 

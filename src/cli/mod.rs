@@ -6,11 +6,13 @@ pub mod dispatch;
 mod errors;
 pub mod hosts;
 mod reload;
+mod setting;
 pub mod settings;
 mod show;
 mod terminal;
 mod themes;
 mod tools;
+mod values;
 
 // What the program says of itself, and the log.
 mod about;

@@ -1,14 +1,15 @@
 //! The settings: one table, from which the configuration file, the environment, the example file
 //! and `vramlens config` are made.
 
-use std::fmt;
-use std::path::PathBuf;
-
-use crate::analyze::alerts::{AlertRules, Threshold};
+use crate::analyze::alerts::AlertRules;
 use crate::cli::args::ColorWhen;
+use crate::cli::setting::BOOL;
+pub use crate::cli::setting::{Kind, Origin, Setting};
+use crate::cli::values::{column_words, log_size, program, threshold, time, words};
+pub use crate::cli::values::{duration_ms, key_words};
 use crate::runtime::alerts::Actions;
 use crate::ui::time::ChartForm;
-use crate::units::{Bytes, Percent};
+use crate::units::Bytes;
 
 /// Every setting, resolved.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -63,82 +64,10 @@ pub struct Settings {
     pub remote_hosts: Vec<String>,
 }
 
-/// One row of the table.
-pub struct Setting {
-    /// `section.name`, as in the file.
-    pub key: &'static str,
-    /// The environment variable that sets it.
-    pub env: &'static str,
-    /// The default, as TOML.
-    pub default: &'static str,
-    /// What it does.
-    pub doc: &'static str,
-    /// Takes a value, or says what is allowed.
-    pub apply: fn(&mut Settings, &str) -> Result<(), &'static str>,
-}
-
-/// What a value is written as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// In quotes; a number may stand without.
-    Text,
-    /// `true` or `false`.
-    Bool,
-    /// `["a", "b"]`.
-    List,
-}
-
-impl Kind {
-    /// What is allowed, in words.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Text => "a text in quotes",
-            Self::Bool => BOOL,
-            Self::List => "a list: [\"a\", \"b\"]",
-        }
-    }
-}
-
-impl Setting {
-    /// What its value is written as; the default tells.
-    pub fn kind(&self) -> Kind {
-        match self.default.as_bytes().first() {
-            Some(b'[') => Kind::List,
-            Some(b't' | b'f') => Kind::Bool,
-            _ => Kind::Text,
-        }
-    }
-}
-
-/// Where a value comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
-    /// Nobody set it.
-    Default,
-    /// This line of this file.
-    File(PathBuf, usize),
-    /// This variable.
-    Environment(String),
-    /// The command line.
-    Flag,
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Default => f.write_str("default"),
-            Self::File(path, line) => write!(f, "{}:{line}", path.display()),
-            Self::Environment(name) => write!(f, "environment {name}"),
-            Self::Flag => f.write_str("command line"),
-        }
-    }
-}
-
 const TIME: &str = "a time such as 500ms, 1s or 10m, from 100ms to 1h";
 const WORDS: &str = "a list of words: [\"notify-send\", \"-u\", \"critical\"]";
 const LOG_SIZE: &str = "a size from 4KiB to 1GiB";
 const LOG_KEEP: &str = "a number from 0 to 99";
-const BOOL: &str = "true or false";
 const COLOURS: &str = "auto, always, never, 16, 256 or 24bit";
 const COLUMNS: &str = "a list of columns: [\"gpu\", \"pid\", \"user:12\", \"vram\", \"command\"]";
 
@@ -355,6 +284,13 @@ pub const SETTINGS: &[Setting] = &[
         apply: |s, v| v.parse().map(|on| s.alerts.gpu_lost = on).or(Err(BOOL)),
     },
     Setting {
+        key: "alert.xid",
+        env: "VRAMLENS_ALERT_XID",
+        default: "false",
+        doc: "Tell when the driver has reported a fault (XID): a bad memory access, an ECC error.",
+        apply: |s, v| v.parse().map(|on| s.alerts.xid = on).or(Err(BOOL)),
+    },
+    Setting {
         key: "alert.bell",
         env: "VRAMLENS_ALERT_BELL",
         default: "true",
@@ -421,57 +357,3 @@ pub const SETTINGS: &[Setting] = &[
         apply: |s, v| program(v).map(|words| s.remote_ssh = words).ok_or(WORDS),
     },
 ];
-
-/// From a page to what an editor still opens.
-fn log_size(text: &str) -> Option<u64> {
-    let bytes: Bytes = text.parse().ok()?;
-    (4096..=1 << 30).contains(&bytes.0).then_some(bytes.0)
-}
-
-/// `95%`, `20GiB`.
-fn threshold(text: &str) -> Option<Threshold> {
-    if let Some(share) = text.trim().strip_suffix('%') {
-        let share: f32 = share.trim().parse().ok()?;
-        return (share > 0.0 && share <= 100.0).then_some(Threshold::Percent(Percent(share)));
-    }
-    let bytes: Bytes = text.parse().ok()?;
-    (bytes > Bytes::ZERO).then_some(Threshold::Bytes(bytes))
-}
-
-/// A list as TOML writes one, `["a", "b c"]`; or words between blanks, for a variable that needs no
-/// quotes.
-fn words(text: &str) -> Option<Vec<String>> {
-    let text = text.trim();
-    if !text.starts_with('[') {
-        return Some(text.split_whitespace().map(ToOwned::to_owned).collect());
-    }
-    let table: toml::Table = toml::from_str(&format!("list = {text}")).ok()?;
-    let list = table.get("list")?.as_array()?;
-    list.iter().map(|word| word.as_str().map(ToOwned::to_owned)).collect()
-}
-
-/// The same with one word at least.
-fn program(text: &str) -> Option<Vec<String>> {
-    words(text).filter(|words| !words.is_empty())
-}
-
-/// As [`words`]; without brackets also commas part them.
-fn column_words(text: &str) -> Option<Vec<String>> {
-    if text.trim().starts_with('[') { words(text) } else { words(&text.replace(',', " ")) }
-}
-
-/// As [`words`]; `[` alone is a key, and no list.
-pub fn key_words(text: &str) -> Option<Vec<String>> {
-    if text.trim() == "[" { Some(vec!["[".to_owned()]) } else { words(text) }
-}
-
-/// Milliseconds of `500ms`, `1s`, `10m`, `2h`; within 100 ms and an hour.
-fn time(text: &str) -> Option<u64> {
-    duration_ms(text).filter(|ms| (100..=3_600_000).contains(ms))
-}
-
-/// Milliseconds of `500ms`, `1m 30s`, `2h`.
-pub fn duration_ms(text: &str) -> Option<u64> {
-    let span: jiff::SignedDuration = text.trim().parse().ok()?;
-    u64::try_from(span.as_millis()).ok()
-}

@@ -12,6 +12,7 @@ use crate::cli::args::{ExplainArgs, FitArgs, FixesArgs};
 use crate::cmd::fit::{FitGpu, FitOptions, parse_context};
 use crate::cmd::look::{self, Form};
 use crate::cmd::{Exit, explain, fit, fixes, past};
+use crate::rules::{self, Wanted};
 use crate::runtime::options::Options;
 use crate::units::Bytes;
 
@@ -64,15 +65,22 @@ pub fn explain(args: &ExplainArgs, options: &Options, form: Form) -> anyhow::Res
         }
     };
     let mut answer = explain::read(input)?;
-    if let Some(recording) = &args.recording {
-        answer.join(&past::last_view(recording, options)?);
+    // What was asked for is what the cache of an allocator is judged by.
+    let request = options.request.or(answer.requested_bytes.map(Bytes));
+    let options = Options { request, ..options.clone() };
+    let view = if let Some(recording) = &args.recording {
+        Some(past::last_view(recording, &options)?)
     } else if answer.is_gpu_oom && !args.alone {
         // Without a driver the message stands alone; that is no failure.
-        if let Ok((_, view)) = look::look(options, APART_MS) {
-            answer.join(&view);
-        }
+        look::look(&options, APART_MS).ok().map(|(_, view)| view)
+    } else {
+        None
+    };
+    if let Some(view) = &view {
+        answer.join(view);
     }
-    explain::write(&explain::Options { json: form.json }, &answer, &mut out())?;
+    let machine = view.as_ref().filter(|view| !view.gpus.is_empty());
+    explain::write_for(&explain::Options { json: form.json }, &answer, machine, &mut out())?;
     Ok(Exit::from_code(answer.exit_code()))
 }
 
@@ -116,8 +124,15 @@ pub fn fit(args: &FitArgs, options: &Options, form: Form, color: bool) -> anyhow
         color,
     };
     let here = Options { gpus: names.into_iter().cloned().collect(), ..options.clone() };
-    let gpus = if wanted.cards.is_empty() { gpus(&here) } else { Vec::new() };
-    Ok(Exit::from_code(fit::run(&wanted, &gpus, &mut out())?))
+    let view = wanted.cards.is_empty().then(|| look::look(&here, APART_MS).ok()).flatten();
+    let view = view.map(|(_, view)| view);
+    let gpus = view.as_ref().map(gpus).unwrap_or_default();
+    let room = |bytes| {
+        let view = view.as_ref()?;
+        let findings = rules::run(view);
+        rules::closest(view, Wanted::anywhere(bytes), &findings).map(look::cleaned)
+    };
+    Ok(Exit::from_code(fit::run_here(&wanted, &gpus, &room, &mut out())?))
 }
 
 /// A number alone is an index; with a unit it is a size.
@@ -136,12 +151,11 @@ fn cache_types(text: Option<&str>) -> anyhow::Result<CacheTypes> {
 
 /// The GPUs of this machine as they are now; none where there is no driver. What CUDA takes is that
 /// of a llama.cpp process which runs here, where there is one whose model could be read.
-fn gpus(options: &Options) -> Vec<FitGpu> {
-    let Ok((_, view)) = look::look(options, APART_MS) else { return Vec::new() };
-    let mut gpus = FitGpu::from_view(&view);
+fn gpus(view: &View) -> Vec<FitGpu> {
+    let mut gpus = FitGpu::from_view(view);
     for gpu in &mut gpus {
         let here = view.holders.iter().filter(|holder| Some(holder.index.0) == gpu.index);
-        gpu.overhead = here.filter_map(|holder| overhead(&view, holder)).max();
+        gpu.overhead = here.filter_map(|holder| overhead(view, holder)).max();
     }
     gpus
 }

@@ -4,7 +4,12 @@ use std::io::{Read, Write};
 
 use anyhow::Context as _;
 
+use crate::analyze::View;
+use crate::cmd::look;
 use crate::oom::{Explanation, Scanner, report};
+use crate::rules;
+use crate::runtime::explain;
+use crate::sample::text::clean;
 
 /// Read at once, in bytes.
 const PIECE: usize = 256 << 10;
@@ -43,6 +48,40 @@ pub fn read(mut input: impl Read) -> anyhow::Result<Explanation> {
             Err(error) => return Err(error).context("cannot read the log to explain"),
         }
     }
+}
+
+/// Writes an answer as text or as JSON, with whether the request that failed would fit on this
+/// machine, and after what.
+///
+/// # Errors
+/// Where the output cannot be written.
+pub fn write_for(
+    options: &Options,
+    answer: &Explanation,
+    machine: Option<&View>,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    let wanted = machine.and_then(|view| Some((explain::wanted(answer, view)?, view)));
+    let Some((wanted, view)) = wanted else { return write(options, answer, out) };
+    let text = explain::would_it_fit(wanted, view);
+    if options.json {
+        let mut all = serde_json::to_value(answer)?;
+        if let Some(all) = all.as_object_mut() {
+            let fit = rules::closest(view, wanted, &rules::run_for(view, Some(wanted)));
+            all.insert("would_it_fit".to_owned(), look::one_line(&text).into());
+            all.insert("fit".to_owned(), serde_json::to_value(fit.map(look::cleaned))?);
+        }
+        serde_json::to_writer_pretty(&mut *out, &all)?;
+        writeln!(out)?;
+    } else {
+        out.write_all(report(answer).as_bytes())?;
+        writeln!(out)?;
+        for line in text.lines() {
+            writeln!(out, "{}", clean(line))?;
+        }
+    }
+    out.flush()?;
+    Ok(())
 }
 
 /// Writes an answer as text or as JSON.

@@ -16,6 +16,7 @@ use crate::analyze::{GpuView, View};
 use crate::model::compute::Era;
 use crate::model::ggml::CacheType;
 use crate::model::{Format, Kind, Model};
+use crate::rules::Fit;
 use crate::sample::Reading;
 use crate::units::Bytes;
 
@@ -158,12 +159,29 @@ pub fn parse_context(text: &str) -> Result<u64, String> {
     tokens.ok_or_else(bad)
 }
 
+/// What would make room for so many bytes on this machine, as the findings of its moment say.
+pub type Room<'a> = &'a dyn Fn(Bytes) -> Option<Fit>;
+
 /// Answers, and says whether it fits: exit code 0, or 1 where it does not.
 ///
 /// # Errors
 ///
 /// Where the model cannot be read, or the answer not written.
 pub fn run(options: &FitOptions, gpus: &[FitGpu], out: &mut dyn Write) -> anyhow::Result<u8> {
+    run_here(options, gpus, &|_| None, out)
+}
+
+/// The same; where it does not fit now, with what would make room for it.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_here(
+    options: &FitOptions,
+    gpus: &[FitGpu],
+    room: Room<'_>,
+    out: &mut dyn Write,
+) -> anyhow::Result<u8> {
     let cards: Vec<FitGpu> = if options.cards.is_empty() {
         gpus.to_vec()
     } else {
@@ -181,11 +199,23 @@ pub fn run(options: &FitOptions, gpus: &[FitGpu], out: &mut dyn Write) -> anyhow
     };
     let model = Model::open(name)?;
     let answer = answer_for(&model, options, &cards)?;
+    let wanted = Bytes(answer.need_bytes.saturating_add(answer.margin_bytes));
+    let room = if answer.fits == Some(false) { room(wanted) } else { None };
     if options.json {
-        json(out, &answer)?;
+        let mut all = serde_json::to_value(&answer)?;
+        if let (Some(fit), Some(all)) = (&room, all.as_object_mut()) {
+            all.insert("make_room".to_owned(), serde_json::to_value(fit)?);
+        }
+        json(out, &all)?;
     } else {
         let mut text = Vec::new();
         text::write(&answer, show, &mut text)?;
+        if let Some(fit) = &room {
+            writeln!(text, "\nTO MAKE ROOM")?;
+            for line in fit.text().lines() {
+                writeln!(text, "  {line}")?;
+            }
+        }
         trimmed(&text, out)?;
     }
     Ok(if answer.fits == Some(false) { DOES_NOT_FIT } else { FITS })

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
+use crate::analyze::timeline::Timeline;
 use crate::cmd::Exit;
 use crate::cmd::look::Form;
 use crate::cmd::top::print;
@@ -135,7 +136,7 @@ async fn look(setup: &Arc<Setup>, options: &Options) -> anyhow::Result<Fleet> {
         if timeout_at(end, fleet.next()).await.is_err() {
             break;
         }
-        fleet.take(&mut none, options);
+        fleet.take(&mut none, &mut Timeline::new(), options);
     }
     Ok(fleet)
 }

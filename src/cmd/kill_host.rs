@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use crate::analyze::View;
+use crate::analyze::timeline::Timeline;
 use crate::cmd::Exit;
 use crate::cmd::kill::{Kill, confirmed};
 use crate::cmd::look::Form;
@@ -111,7 +112,7 @@ impl Session {
             if timeout_at(end, self.fleet.next()).await.is_err() {
                 return Err("no answer in time".to_owned());
             }
-            self.fleet.take(&mut self.history, &self.options);
+            self.fleet.take(&mut self.history, &mut Timeline::new(), &self.options);
         }
     }
 
@@ -141,7 +142,7 @@ impl Session {
     /// The next thing that the far end says of what it was asked.
     async fn news(&mut self, end: Instant) -> anyhow::Result<News> {
         loop {
-            let (news, _) = self.fleet.take(&mut self.history, &self.options);
+            let (news, _) = self.fleet.take(&mut self.history, &mut Timeline::new(), &self.options);
             if let Some(first) = news.into_iter().next() {
                 return Ok(first);
             }
@@ -152,7 +153,7 @@ impl Session {
     async fn carry_out(&mut self) -> anyhow::Result<(Vec<KillEvent>, Proof)> {
         let (mut events, end) = (Vec::new(), Instant::now() + LONGEST);
         loop {
-            let (news, _) = self.fleet.take(&mut self.history, &self.options);
+            let (news, _) = self.fleet.take(&mut self.history, &mut Timeline::new(), &self.options);
             for one in news {
                 match one {
                     News::Kill(event) => {

@@ -13,12 +13,12 @@ use crate::cmd::top::print;
 use crate::cmd::{Exit, no_driver};
 use crate::report::json::Snapshot;
 use crate::report::{Style, text, triage};
-use crate::rules::{self, Finding};
+use crate::rules::{self, Finding, Fit, Wanted};
 use crate::runtime::clock;
 use crate::runtime::gather::{Gathered, Plan, gather};
 use crate::runtime::inspector::Inspector;
 use crate::runtime::models::Models;
-use crate::runtime::options::{Options, blank, driver, probe};
+use crate::runtime::options::{Options, blank, driver_for_a_look, probe};
 use crate::runtime::sampler::{Sampled, Sampler};
 use crate::sample::text::clean;
 use crate::sample::{Tick, redact};
@@ -87,12 +87,15 @@ pub fn triage(options: &Options, form: Form, need: Option<Bytes>) -> anyhow::Res
     if let (Some(error), None) = (&gathered.failure, view.gpus.first()) {
         return no_driver(error, options, form.json);
     }
-    let findings = rules::run(&view);
+    let wanted = need.map(Wanted::anywhere);
+    let findings = rules::run_for(&view, wanted);
+    let fit = wanted.and_then(|wanted| rules::closest(&view, wanted, &findings));
     let would_fit = need.map(|need| rules::would_it_fit(&view, need, &findings));
     let out = if form.json {
         let mut report = serde_json::to_value(triage::Triage::new(&view, &findings, redact))?;
         if let (Some(answer), Some(report)) = (&would_fit, report.as_object_mut()) {
-            report.insert("would_it_fit".to_owned(), clean(answer).into());
+            report.insert("would_it_fit".to_owned(), one_line(answer).into());
+            report.insert("fit".to_owned(), serde_json::to_value(fit.map(cleaned))?);
         }
         format!("{report:#}\n")
     } else {
@@ -101,6 +104,21 @@ pub fn triage(options: &Options, form: Form, need: Option<Bytes>) -> anyhow::Res
     };
     print(&out)?;
     Ok(exit(&gathered, &findings))
+}
+
+/// Without anything that a terminal would obey.
+pub fn cleaned(mut fit: Fit) -> Fit {
+    for step in &mut fit.steps {
+        step.headline = clean(&step.headline).into_owned();
+        step.line = step.line.as_deref().map(|line| clean(line).into_owned());
+    }
+    fit
+}
+
+/// Text of several lines as one, for JSON, where no text holds a control character.
+pub fn one_line(text: &str) -> String {
+    let words = text.lines().flat_map(str::split_whitespace).map(clean);
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Text of several lines, each made fit for a terminal.
@@ -150,7 +168,7 @@ impl Session {
     /// Where no thread is to be had.
     pub fn open(options: &Options, apart_ms: u64) -> std::io::Result<Self> {
         let progress = Arc::new(Progress::default());
-        let source = driver(options, &progress);
+        let source = driver_for_a_look(options, &progress);
         let (sampler, samples) = Sampler::spawn(
             apart_ms,
             Wants { process_utilization: true, details: true, ..Wants::default() },

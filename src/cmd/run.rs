@@ -9,13 +9,15 @@ use std::time::Duration;
 use anyhow::Context;
 use nix::sys::signal::Signal;
 
+use crate::analyze::xid::{self, Xid};
 use crate::cmd::look::Form;
 use crate::cmd::{Exit, record};
 use crate::oom::{self, Diagnosis};
-use crate::record::{RecordError, Recorder, Totals};
+use crate::record::Recorder;
 use crate::report::postmortem::{self, Death, Whose};
+use crate::report::run_json::{Ending, RunJson};
 use crate::report::{Style, postmortem::Facts};
-use crate::rules;
+use crate::rules::{self, Finding, Fit, Wanted};
 use crate::runtime::options::Options;
 use crate::runtime::run_job::{Caught, Ended, How, Job, die_of_interrupt};
 use crate::runtime::run_pass::{OnSeen, end_line};
@@ -76,12 +78,18 @@ pub fn run(run: &Run, options: &Options, form: Form) -> anyhow::Result<Exit> {
     let watched = watcher.ok().and_then(Watcher::finish);
     let ran_ms = clock::now().since(began);
     let style = style(form);
-    if let Some(text) = report(run, &ended, watched.as_ref(), host.since(), ran_ms, &style) {
+    let said = if form.json {
+        in_json(run, &ended, watched.as_ref(), host.since(), ran_ms, &style)?
+    } else {
+        report(run, &ended, watched.as_ref(), host.since(), ran_ms, &style)
+    };
+    let kept = recorded(run, watched.as_ref()).map(|text| format!("{text}\n"));
+    // In JSON the object is the last line.
+    let parts = if form.json { [kept, said] } else { [said, kept] };
+    let text = parts.into_iter().flatten().collect::<String>();
+    if !text.is_empty() {
         end_line(ended.last);
         let _ = io::stderr().write_all(text.as_bytes());
-    }
-    if let Some(text) = watched.and_then(|watched| recorded(run, watched.recorded)) {
-        let _ = writeln!(io::stderr(), "{text}");
     }
     if ended.how == How::Killed(Signal::SIGINT as i32) {
         die_of_interrupt();
@@ -141,7 +149,70 @@ fn report(
     if ended.hit && ended.how == How::Exited(0) {
         text += "vramlens: its output has an out-of-memory error, which it survived\n";
     }
+    for fault in watched.map(faults).unwrap_or_default() {
+        text += &format!("vramlens: the driver reported XID {}: {}\n", fault.code, fault.meaning);
+    }
     Some(text)
+}
+
+/// The same as one line of JSON.
+fn in_json(
+    run: &Run,
+    ended: &Ended,
+    watched: Option<&Watched>,
+    host_kills: Option<u64>,
+    ran_ms: u64,
+    style: &Style,
+) -> anyhow::Result<Option<String>> {
+    let facts = watched.map(Watched::facts);
+    let host = host_kills.is_some_and(|n| n > 0) && ended.how.code() == 137;
+    let death =
+        if host { Some((Whose::Host, String::new())) } else { death(ended, facts.as_ref()) };
+    let outcome = match death.as_ref().map(|death| death.0) {
+        Some(Whose::Gpu) => "gpu_oom",
+        Some(Whose::Perhaps) => "perhaps_gpu_oom",
+        Some(Whose::Host) => "host_oom",
+        None if ended.hit && ended.how == How::Exited(0) => "survived_gpu_oom",
+        None => "ended",
+    };
+    if run.quiet && death.is_none() {
+        return Ok(None);
+    }
+    let signal = match ended.how {
+        How::Exited(_) => None,
+        How::Killed(signal) => Some(signal),
+    };
+    let exit_code = ended.how.code();
+    let mut said = RunJson::new(Ending { exit_code, signal, ran_ms, outcome });
+    said.explanation.clone_from(&ended.message);
+    said.not_measured = nothing_measured(watched)
+        .map(|text| text.trim().trim_start_matches("vramlens: nothing was measured: ").to_owned());
+    if let (Some(facts), Some(watched)) = (&facts, watched) {
+        said = said.measured(facts);
+        said.xid = faults(watched).iter().map(|fault| fault.code).collect();
+        if death.is_some_and(|death| death.0 != Whose::Host) {
+            let (findings, fit) = advice(ended, watched);
+            said = said.after(facts, &findings, fit, style.redact);
+        }
+    }
+    Ok(Some(serde_json::to_string(&said)? + "\n"))
+}
+
+/// What is to be done, and whether the request that failed would have been had after it.
+fn advice(ended: &Ended, watched: &Watched) -> (Vec<Finding>, Option<Fit>) {
+    let (wanted, before) = (wanted(ended, watched), watched.before.as_ref());
+    let findings = before.map(|view| rules::run_for(view, wanted)).unwrap_or_default();
+    let fit = before.zip(wanted).and_then(|(view, w)| rules::closest(view, w, &findings));
+    (findings, fit)
+}
+
+/// What the driver reported while the command ran, each number once. It names no process: on a GPU
+/// of many it may have been another's.
+fn faults(watched: &Watched) -> Vec<Xid> {
+    let mut codes: Vec<u64> = watched.history.xids().map(|event| event.code).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    codes.into_iter().map(xid::meaning).collect()
 }
 
 /// What the output of a command that ended badly says; or, of one that died without a word, why it
@@ -183,13 +254,22 @@ fn post_mortem(
     let Some(watched) = watched else {
         return format!("{message}vramlens: nothing was measured: the measuring thread failed\n");
     };
-    let findings = watched.before.as_ref().map(rules::run).unwrap_or_default();
-    let death = Death { end, ran_ms, whose, message, findings: &findings };
+    let (findings, fit) = advice(ended, watched);
+    let fit = fit.as_ref();
+    let death = Death { end, ran_ms, whose, message, findings: &findings, fit };
     let mut text = postmortem::text(&death, &watched.facts(), style);
     if let Some(unmeasured) = nothing_measured(Some(watched)) {
         text += &unmeasured;
     }
     text
+}
+
+/// What failed, and where: at that moment the command still had the rest of what it needs.
+fn wanted(ended: &Ended, watched: &Watched) -> Option<Wanted> {
+    let message = ended.message.as_ref().filter(|message| message.is_gpu_oom)?;
+    let (view, uuid) = (watched.before.as_ref()?, watched.gpu.as_ref()?);
+    let gpu = view.gpus.iter().find(|gpu| gpu.sample.uuid == *uuid)?.sample.index;
+    Some(Wanted { need: Bytes(message.requested_bytes?), gpu: Some(gpu) })
 }
 
 fn end_words(how: How) -> String {
@@ -230,9 +310,9 @@ fn nothing_measured(watched: Option<&Watched>) -> Option<String> {
     Some(format!("vramlens: nothing was measured: {why}\n"))
 }
 
-fn recorded(run: &Run, end: Option<Result<Totals, RecordError>>) -> Option<String> {
+fn recorded(run: &Run, watched: Option<&Watched>) -> Option<String> {
     let file = run.record.as_ref()?.display();
-    match end? {
+    match watched?.recorded.as_ref()? {
         Ok(_) if run.quiet => None,
         Ok(totals) => Some(format!(
             "vramlens: {} ticks, {}: vramlens replay {file}",

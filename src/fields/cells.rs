@@ -37,6 +37,7 @@ pub fn cell(id: FieldId, holder: &Holder) -> String {
         FieldId::Unit => known(unit(holder)),
         FieldId::Command => holder.command(),
         FieldId::Kind => holder.kinds.letters(),
+        FieldId::Kv => known(kv_used(holder).map(|p| format!("{p:.0}%"))),
         _ => String::new(),
     }
 }
@@ -95,6 +96,11 @@ pub fn fragmented_percent(holder: &Holder) -> Option<f64> {
     (held.0 > 0).then(|| (fragmented.0 as f64 * 100.0 / held.0 as f64).min(100.0))
 }
 
+/// How much of its server's cache holds tokens, in per cent, as that reports.
+fn kv_used(holder: &Holder) -> Option<f64> {
+    Some(f64::from(holder.server.as_ref()?.value()?.kv_used?.0))
+}
+
 /// Orders two holders by a field, the smaller first; what is absent sorts as the smallest.
 pub fn compare(id: FieldId, a: &Holder, b: &Holder) -> Ordering {
     match id {
@@ -125,6 +131,7 @@ pub fn number(id: FieldId, holder: &Holder) -> Option<f64> {
         FieldId::Cpu => process?.cpu.get().map(|p| f64::from(p.0)),
         FieldId::Rss => process?.rss.get().map(|bytes| bytes.0 as f64),
         FieldId::Peak => holder.peak.get().map(|bytes| bytes.0 as f64),
+        FieldId::Kv => kv_used(holder),
         _ => None,
     }
 }

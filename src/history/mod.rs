@@ -5,6 +5,7 @@ mod devices;
 mod stack;
 mod tier;
 mod track;
+mod xids;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -66,6 +67,7 @@ pub struct History {
     listed: HashSet<Pid>,
     procs: HashMap<ProcId, ProcTrack>,
     runs: usize,
+    xids: xids::Xids,
 }
 
 impl History {
@@ -110,6 +112,7 @@ impl History {
         }
         self.close_rows(at_ms, tick);
         self.gap_pending = false;
+        self.xids.push(&tick.xid);
         self.gpu_tick = Some(tick.clone());
         self.latest = self.latest.max(Some(tick.at));
         self.bound();

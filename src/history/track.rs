@@ -192,8 +192,9 @@ impl HolderTrack {
     /// What a look at the processes says of it; `None` where its pid does not exist.
     pub(super) fn look(&mut self, at_ms: u64, found: Option<&Arc<ProcSample>>) {
         let Some(process) = found else {
-            // A look that began before it was listed says nothing.
-            if at_ms > self.first_ms {
+            // A look that began before it was listed says nothing. One of the same millisecond does:
+            // from a process's start to its first memory takes far longer.
+            if at_ms >= self.first_ms {
                 self.missing_looks = self.missing_looks.saturating_add(1);
             }
             return;

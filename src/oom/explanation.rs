@@ -12,6 +12,7 @@ use super::ledger::{self, Ledger};
 use super::live::Live;
 use super::numbers::Numbers;
 use super::signatures::{Class, Stage};
+use crate::analyze::xid;
 
 /// Longest quotation of a log, in characters.
 const QUOTE_MAX: usize = 400;
@@ -248,8 +249,17 @@ fn quote(case: &Case, event: &Event) -> Quote {
         offset: line.map_or(0, |line| line.offset),
         text: line.map(|line| cut(line.body().trim())).unwrap_or_default(),
         signature: event.signature.id,
-        meaning: event.signature.meaning,
+        meaning: xid_meaning(case, event).unwrap_or(event.signature.meaning),
     }
+}
+
+/// What the number in a line such as `NVRM: Xid (PCI:0000:1b:00): 31, pid=…` means.
+fn xid_meaning(case: &Case, event: &Event) -> Option<&'static str> {
+    let line = case.digest.lines.get(event.line).filter(|_| event.signature.id == "other.xid")?;
+    let (_, after) = line.body().split_once("NVRM: Xid (")?.1.split_once("): ")?;
+    let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+    let code = after.get(..digits)?.parse().ok()?;
+    Some(xid::meaning(code).meaning)
 }
 
 fn cut(text: &str) -> String {

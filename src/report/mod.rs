@@ -8,6 +8,7 @@ mod ledger;
 pub mod picture;
 pub mod postmortem;
 pub mod prometheus;
+pub mod run_json;
 mod table;
 pub mod text;
 pub mod triage;

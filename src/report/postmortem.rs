@@ -9,7 +9,7 @@ use crate::ids::{GpuIndex, GpuUuid, Pid, ProcId};
 use crate::report::clean::{clean_for, fit, width, wrap};
 use crate::report::ledger::{self, line};
 use crate::report::{Style, json, triage};
-use crate::rules::Finding;
+use crate::rules::{Finding, Fit};
 use crate::sample::{AllocatorDevice, AllocatorSample, Reading};
 use crate::units::{Bytes, age};
 
@@ -64,6 +64,8 @@ pub struct Death<'a> {
     pub message: &'a str,
     /// What should be known about the machine.
     pub findings: &'a [Finding],
+    /// Whether the request that failed would have been had after that.
+    pub fit: Option<&'a Fit>,
 }
 
 /// Whose memory ran out.
@@ -200,6 +202,12 @@ pub fn text(death: &Death<'_>, facts: &Facts<'_>, style: &Style) -> String {
         out.push_str("\nWHAT TO DO\n");
         for (at, finding) in findings.into_iter().enumerate() {
             triage::write_finding(&mut out, at + 1, finding, style);
+        }
+    }
+    if let Some(fit) = death.fit {
+        out.push_str("\nWOULD THE REQUEST HAVE BEEN HAD?\n");
+        for text in fit.text().lines() {
+            line(&mut out, &clean_for(text, style.ascii), style);
         }
     }
     out

@@ -235,7 +235,7 @@ pub fn not_seen(view: &View) -> Vec<String> {
     unseen
 }
 
-fn finding_json(finding: &Finding) -> FindingJson {
+pub(super) fn finding_json(finding: &Finding) -> FindingJson {
     FindingJson {
         rule: finding.rule,
         fix_number: finding.fix_number,

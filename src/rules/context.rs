@@ -1,7 +1,7 @@
 //! Fix 1: the context, its cache and its slots.
 
 use super::common::{Answer, WORTH, about, facts, fix, per_holder, severity, shared};
-use super::{Outcome, Rule};
+use super::{Outcome, Provenance, Rule, served};
 use crate::analyze::workload::{Software, Workload};
 use crate::analyze::{GpuView, Holder, View};
 use crate::model::ModelFacts;
@@ -10,6 +10,7 @@ use crate::model::kv;
 use crate::model::plan::Settings;
 use crate::model::savings::Freed;
 use crate::oom::When;
+use crate::sample::Why;
 use crate::units::Bytes;
 
 /// The rule.
@@ -37,9 +38,12 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     // Other servers fill their pool whatever the context; other programs have no cache that stays.
     let llama = |w: &&Workload| matches!(w.software, Software::LlamaCpp | Software::Ollama);
     let Some(workload) = holder.workload.as_ref().filter(llama) else { return Answer::Clear };
-    let Some(settings) = workload.llama_settings() else {
+    let Some((settings, reported)) = served::llama_settings(holder, workload) else {
         let pid = holder.pid;
-        return Answer::CannotTell(format!("{pid} was started without a context: it chose one"));
+        return match served::silent(holder) {
+            Some(Why::NotYet) => Answer::NotYet(format!("{pid} has not told its context yet")),
+            _ => Answer::CannotTell(format!("{pid} was started without a context: it chose one")),
+        };
     };
     if !settings.cache_on_gpu || settings.gpu_layers == 0 {
         return Answer::Clear;
@@ -60,11 +64,27 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     if let Some(context) = workload.get(crate::analyze::workload::Setting::Context) {
         found.evidence.push(format!("context {tokens}: {}", context.origin.words()));
     }
+    let said = served::served(holder);
+    found.evidence.extend(said.and_then(served::told));
     if settings.cache.slots > 1 {
         found.evidence.push(format!("{} sequences at once", settings.cache.slots));
     }
     found.fixes = fixes(view, holder, workload, &settings, facts);
+    if reported {
+        // The context is the server's word, and so is what follows from it.
+        for saves in found.fixes.iter_mut().filter_map(|fix| fix.saves.as_mut()) {
+            saves.provenance = Provenance::Reported;
+        }
+    }
     if found.fixes.is_empty() { Answer::Clear } else { Answer::Hit(found) }
+}
+
+/// Twice the tokens that the server says are in use, where that is less than half the context.
+fn wanted(holder: &Holder, context: u64) -> Option<u64> {
+    let said = served::served(holder)?;
+    let tokens = served::wanted_tokens(said).filter(|_| served::has_spare(said) == Some(true))?;
+    let tokens = tokens.max(LEAST_TOKENS).next_multiple_of(1024);
+    (tokens < context / 2).then_some(tokens)
 }
 
 fn types(settings: &Settings) -> String {
@@ -88,12 +108,17 @@ fn fixes(
     let slots = cache.slots.max(1);
     // Ollama's variable counts a sequence, its runner's flag all of them.
     let each = if workload.software == Software::Ollama { slots } else { 1 };
+    let wanted = wanted(holder, cache.context);
     let value = |name: &str| match name {
+        "wanted" => wanted.map(|tokens| tokens.to_string()),
         "half" => Some((cache.context / 2 / each / 256 * 256).max(256).to_string()),
         "one_slot" => Some((cache.context / slots / 256 * 256).max(256).to_string()),
         _ => None,
     };
     let mut options: Vec<(&str, When, Freed)> = Vec::new();
+    if let Some(tokens) = wanted {
+        options.push(("a context of twice what is in use", When::Unused, run.context(tokens)));
+    }
     if cache.context >= 2 * LEAST_TOKENS {
         options.push(("half the context", When::LongContext, run.half_context()));
     }

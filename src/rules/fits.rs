@@ -1,14 +1,37 @@
 //! "Would it fit after that?": a wanted size against what is free and what the findings free.
 
+use serde::Serialize;
+
 use super::common::margin;
 use super::rank::{best, overlaps};
-use super::{Finding, Provenance};
+use super::{Finding, Fix, Provenance};
 use crate::analyze::{GpuView, View};
 use crate::ids::GpuIndex;
 use crate::units::Bytes;
 
+/// A size that is wanted: what somebody is about to start, or the request that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// So much.
+    pub need: Bytes,
+    /// On this GPU; `None` for any.
+    pub gpu: Option<GpuIndex>,
+}
+
+impl Wanted {
+    /// On whatever GPU.
+    pub const fn anywhere(need: Bytes) -> Self {
+        Self { need, gpu: None }
+    }
+
+    fn is_for(self, gpu: &GpuView) -> bool {
+        gpu.sample.mig_enabled.get() != Some(true)
+            && self.gpu.is_none_or(|index| index == gpu.sample.index)
+    }
+}
+
 /// How a wanted size relates to one GPU.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fit {
     /// Which.
     pub gpu: GpuIndex,
@@ -25,7 +48,7 @@ pub struct Fit {
 }
 
 /// One step: a fix of a finding.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
     /// The finding, in a line. May hold hostile text.
     pub headline: String,
@@ -56,22 +79,62 @@ pub fn fit_of(view: &View, gpu: &GpuView, need: Bytes, findings: &[Finding]) -> 
         if taken.iter().any(|other| overlaps(other, finding)) {
             continue;
         }
-        let Some((fix, saving)) = best(finding) else { continue };
-        let held = held(view, gpu, finding);
-        let bytes = saving.low.min(held.unwrap_or(saving.low));
-        if bytes == Bytes::ZERO {
-            continue;
-        }
+        let Some((fix, bytes, provenance)) = sure(view, gpu, finding) else { continue };
         taken.push(finding);
         missing = missing - bytes;
         steps.push(Step {
             headline: finding.headline.clone(),
             line: fix.line.clone(),
             bytes,
-            provenance: saving.provenance,
+            provenance,
         });
     }
     Some(Fit { gpu: index, need, free, margin, steps, missing })
+}
+
+/// The best fix of a finding, and what it frees for sure.
+fn sure<'a>(
+    view: &View,
+    gpu: &GpuView,
+    finding: &'a Finding,
+) -> Option<(&'a Fix, Bytes, Provenance)> {
+    let (fix, saving) = best(finding)?;
+    let bytes = saving.low.min(held(view, gpu, finding).unwrap_or(saving.low));
+    (bytes > Bytes::ZERO).then_some((fix, bytes, saving.provenance))
+}
+
+/// Says with every finding whether its fix is enough for what is wanted. Nothing is added where it
+/// fits already, or where a fix frees nothing by itself.
+pub fn mark(view: &View, wanted: Wanted, findings: &mut [Finding]) {
+    let free_now = |gpu: &GpuView| {
+        let memory = gpu.sample.memory.get()?;
+        Some((wanted.need + margin(memory.total)) - memory.free)
+    };
+    let missing_on = |index| {
+        let gpu = view.gpus.iter().find(|gpu| wanted.is_for(gpu) && gpu.sample.index == index)?;
+        Some((gpu, free_now(gpu)?))
+    };
+    for finding in findings {
+        let Some((gpu, missing)) = finding.gpu.and_then(missing_on) else { continue };
+        let Some((_, bytes, _)) = sure(view, gpu, finding) else { continue };
+        if missing == Bytes::ZERO {
+            continue;
+        }
+        let need = wanted.need;
+        finding.evidence.push(if bytes >= missing {
+            format!("enough by itself for {need}: {missing} are missing")
+        } else {
+            format!("frees {bytes} of the {missing} that are missing for {need}")
+        });
+    }
+}
+
+/// The GPU on which the wanted size comes closest to fitting.
+pub fn closest(view: &View, wanted: Wanted, findings: &[Finding]) -> Option<Fit> {
+    let gpus = view.gpus.iter().filter(|gpu| wanted.is_for(gpu));
+    let fits = gpus.filter_map(|gpu| fit_of(view, gpu, wanted.need, findings));
+    // Nothing to do beats few steps; the least that is missing beats the rest.
+    fits.min_by_key(|fit| (fit.missing, fit.steps.len(), fit.gpu))
 }
 
 /// What the finding's process holds on this GPU; a kill may end others as well.
@@ -86,29 +149,49 @@ fn held(view: &View, gpu: &GpuView, finding: &Finding) -> Option<Bytes> {
 
 /// The answer for the GPU that comes closest, as lines of text. May hold hostile text.
 pub fn would_it_fit(view: &View, need: Bytes, findings: &[Finding]) -> String {
-    let gpus = view.gpus.iter().filter(|gpu| gpu.sample.mig_enabled.get() != Some(true));
-    let fits = gpus.filter_map(|gpu| fit_of(view, gpu, need, findings));
-    // Nothing to do beats few steps; the least that is missing beats the rest.
-    let Some(fit) = fits.min_by_key(|fit| (fit.missing, fit.steps.len(), fit.gpu)) else {
-        return format!("Whether {need} would fit cannot be told: no GPU tells its memory.\n");
-    };
-    let Fit { gpu, free, margin, .. } = fit;
-    if fit.steps.is_empty() && fit.missing == Bytes::ZERO {
-        return format!(
-            "{need} fit on GPU {gpu} now: {free} are free, {margin} stay in reserve.\n"
-        );
+    match closest(view, Wanted::anywhere(need), findings) {
+        Some(fit) => fit.text(),
+        None => format!("Whether {need} would fit cannot be told: no GPU tells its memory.\n"),
     }
-    let mut text = format!("{need} do not fit on GPU {gpu} now: {free} are free.\n");
-    for step in &fit.steps {
-        text += &format!("  +{:<9} {}\n", step.bytes.to_string(), step.headline);
-        if let Some(line) = &step.line {
-            text += &format!("             {line}\n");
+}
+
+impl Fit {
+    /// Whether it fits without anything being done.
+    pub const fn fits_now(&self) -> bool {
+        self.steps.is_empty() && self.missing.0 == 0
+    }
+
+    /// In a few words, for a title: `fits now`, `fits after 2 fixes`, `3.1 GiB missing`.
+    pub fn words(&self) -> String {
+        match (self.steps.len(), self.missing) {
+            (0, Bytes::ZERO) => "fits now".to_owned(),
+            (1, Bytes::ZERO) => "fits after one fix".to_owned(),
+            (n, Bytes::ZERO) => format!("fits after {n} fixes"),
+            (0, missing) => format!("{missing} missing"),
+            (_, missing) => format!("{missing} missing even after all fixes"),
         }
     }
-    text += &match (fit.steps.len(), fit.missing) {
-        (0, missing) => format!("Nothing here frees memory; {missing} are missing.\n"),
-        (_, Bytes::ZERO) => format!("After that they fit, with {margin} in reserve.\n"),
-        (_, missing) => format!("Even after all of that {missing} are missing.\n"),
-    };
-    text
+
+    /// As lines of text. May hold hostile text.
+    pub fn text(&self) -> String {
+        let Self { gpu, free, margin, need, .. } = self;
+        if self.fits_now() {
+            return format!(
+                "{need} fit on GPU {gpu} now: {free} are free, {margin} stay in reserve.\n"
+            );
+        }
+        let mut text = format!("{need} do not fit on GPU {gpu} now: {free} are free.\n");
+        for step in &self.steps {
+            text += &format!("  +{:<9} {}\n", step.bytes.to_string(), step.headline);
+            if let Some(line) = &step.line {
+                text += &format!("             {line}\n");
+            }
+        }
+        text += &match (self.steps.len(), self.missing) {
+            (0, missing) => format!("Nothing here frees memory; {missing} are missing.\n"),
+            (_, Bytes::ZERO) => format!("After that they fit, with {margin} in reserve.\n"),
+            (_, missing) => format!("Even after all of that {missing} are missing.\n"),
+        };
+        text
+    }
 }

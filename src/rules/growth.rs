@@ -1,7 +1,7 @@
 //! "It fails after ten minutes": what grows, and when the GPU is full.
 
 use super::common::{Answer, about, device, fix, per_holder, software_key, uses_torch};
-use super::{Finding, Outcome, Rule, Severity};
+use super::{Finding, Outcome, Rule, Severity, served};
 use crate::analyze::workload::Software;
 use crate::analyze::{GpuView, Growth, Holder, View};
 use crate::oom::When;
@@ -86,7 +86,25 @@ enum Kind {
     Other(&'static str),
 }
 
+/// A server whose cache is full while requests wait: its memory stands still, and it fails all the
+/// same.
+fn full_cache(holder: &Holder) -> Option<Finding> {
+    let said = served::served(holder).filter(|said| served::is_full(said))?;
+    let (used, waiting) = (said.kv_used?.0, said.waiting?);
+    let headline = format!("{}'s cache is {used:.0}% full and {waiting} requests wait", holder.pid);
+    let mut found = about(holder, (KEY, 1), Severity::Warning, headline);
+    found.evidence.extend(served::told(said));
+    found.evidence.extend(served::load(said));
+    found.evidence.push("requests are put off, or thrown out and computed again".to_owned());
+    let title = (1, "8 bits in the cache: twice the tokens");
+    found.fixes.extend(fix(holder, title, &[When::WideCache], None, &|_| None));
+    Some(found)
+}
+
 fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
+    if let Some(found) = full_cache(holder) {
+        return Answer::Hit(found);
+    }
     let pid = holder.pid;
     let (per_minute, full) = match holder.growth {
         Growth::NotYet if holder.bytes.value().is_none() => {
@@ -120,6 +138,8 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     let latest = if latest > 4 * likely { "open".to_owned() } else { age(latest) };
     found.evidence.push(format!("full between {} and {latest} from now", age(earliest)));
     found.evidence.push(why.to_owned());
+    let said = served::served(holder);
+    found.evidence.extend(said.and_then(served::told));
     if let Some(when) = holds {
         found.fixes.extend(fix(holder, (number, title), &[when], None, &|_| None));
     }

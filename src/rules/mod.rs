@@ -5,6 +5,7 @@ mod common;
 mod consumers;
 mod context;
 mod does_not_fit;
+mod faults;
 mod fits;
 mod four_bit;
 mod fragmentation;
@@ -14,8 +15,9 @@ mod limits;
 mod offload;
 mod preallocated;
 mod rank;
+mod served;
 
-pub use fits::{Fit, Step, fit_of, would_it_fit};
+pub use fits::{Fit, Step, Wanted, closest, fit_of, mark, would_it_fit};
 pub use rank::overlaps;
 
 use serde::Serialize;
@@ -138,11 +140,21 @@ pub static RULES: &[&dyn Rule] = &[
     &preallocated::Preallocated,
     &limits::OtherLimit,
     &limits::NoCaching,
+    &faults::Faults,
 ];
 
 /// What all rules say of a view, by key: for whoever asks why there is no finding.
 pub fn outcomes(view: &View) -> Vec<(&'static str, Outcome)> {
     RULES.iter().map(|rule| (rule.key(), rule.check(view))).collect()
+}
+
+/// The same, each with whether its fix is enough for what is wanted.
+pub fn run_for(view: &View, wanted: Option<Wanted>) -> Vec<Finding> {
+    let mut findings = run(view);
+    if let Some(wanted) = wanted {
+        mark(view, wanted, &mut findings);
+    }
+    findings
 }
 
 /// Every finding, the worst first; among equals the one that frees most for the least harm.

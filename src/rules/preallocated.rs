@@ -1,10 +1,11 @@
 //! Memory that is held by design: frameworks and servers that take their share at the start.
 
-use super::common::{Answer, about, already, facts, fix, per_holder, saving, whole};
-use super::{Outcome, Provenance, Rule, Severity};
+use super::common::{Answer, WORTH, about, already, facts, fix, per_holder, saving, whole};
+use super::{Fix, Outcome, Provenance, Rule, Severity, served};
 use crate::analyze::workload::{Setting, Software, Workload};
 use crate::analyze::{GpuView, Holder, View};
 use crate::oom::When;
+use crate::sample::{ServerSample, Why};
 use crate::units::Bytes;
 
 /// The rule.
@@ -105,19 +106,97 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
         Some(set) => format!("share {} ({})", set.value, set.origin.words()),
         None => format!("share {:.2}, its default", f64::from(taker.share) / 100.0),
     });
-    found.evidence.push("how much of it is in use is not seen from outside".to_owned());
     let share = share.unwrap_or(f64::from(taker.share) / 100.0);
-    let pool = half_pool(view, holder, workload).filter(|_| share > 0.1);
+    let said = served::served(holder);
+    found.evidence.push(match said.and_then(served::told) {
+        Some(told) => told,
+        None if served::silent(holder) == Some(Why::NotYet) => {
+            "its own interface has not answered yet".to_owned()
+        }
+        None => "how much of it is in use is not seen from outside".to_owned(),
+    });
+    found.evidence.extend(said.and_then(served::load));
+    let card = Card { total: memory.total, share };
+    match said.and_then(|said| Some((said, served::has_spare(said)?))) {
+        Some((_, false)) => found.evidence.push("it needs the cache that it has".to_owned()),
+        Some((said, true)) => found.fixes = by_report(view, holder, workload, said, card),
+        None => found.fixes.extend(by_arithmetic(view, holder, workload, card)),
+    }
+    Answer::Hit(found)
+}
+
+/// Half of what the cache is thought to have.
+fn by_arithmetic(view: &View, holder: &Holder, workload: &Workload, card: Card) -> Option<Fix> {
+    let pool = half_pool(view, holder, workload).filter(|_| card.share > 0.1);
     let value = |name: &str| {
-        let less = pool? as f64 / memory.total.0 as f64;
-        let new = ((share - less) * 100.0).floor() / 100.0;
+        let less = pool? as f64 / card.total.0 as f64;
+        let new = ((card.share - less) * 100.0).floor() / 100.0;
         (name == "share" && new >= 0.05).then(|| format!("{new:.2}"))
     };
     let saves =
         pool.and_then(|half| saving(holder, [half / 10 * 8, half, half], Provenance::Estimated));
-    let title = (KEY.1, "a smaller share");
-    found.fixes.extend(fix(holder, title, &[When::Preallocated], saves, &value));
-    Answer::Hit(found)
+    fix(holder, (KEY.1, "a smaller share"), &[When::Preallocated], saves, &value)
+}
+
+/// The card, and which share of it was taken.
+#[derive(Clone, Copy)]
+struct Card {
+    total: Bytes,
+    share: f64,
+}
+
+/// Of what the server reports as not in use: a smaller share, and where one long request must fit
+/// in the cache, a shorter one with it.
+fn by_report(
+    view: &View,
+    holder: &Holder,
+    workload: &Workload,
+    said: &ServerSample,
+    card: Card,
+) -> Vec<Fix> {
+    let Ok(facts) = facts(view, holder) else { return Vec::new() };
+    let (Some(pool), Some(tokens), Some(wanted)) =
+        (served::pool(said, workload, facts), said.kv_tokens, served::wanted_tokens(said))
+    else {
+        return Vec::new();
+    };
+    let least = tokens / 10;
+    let longest = served::longest(workload, facts);
+    let shorter = wanted.max(least).max(4096).next_multiple_of(1024);
+    let rows = [
+        ((KEY.1, "a smaller share"), When::Preallocated, wanted.max(least).max(longest)),
+        ((1, "a shorter context and a smaller share"), When::Unused, shorter),
+    ];
+    let mut fixes = Vec::new();
+    let mut before = Bytes::ZERO;
+    for (title, when, keep) in rows {
+        let Some((new, freed)) = card.without(pool, tokens, keep) else { continue };
+        // A second line must free clearly more than the first.
+        if freed < before + WORTH {
+            continue;
+        }
+        let value = |name: &str| match name {
+            "share" => Some(format!("{new:.2}")),
+            "wanted" => Some(shorter.to_string()),
+            _ => None,
+        };
+        // The reserve of the driver and of graphs moves a little with it.
+        let saves = saving(holder, [freed.0 / 20 * 19, freed.0, freed.0], Provenance::Reported);
+        fixes.extend(fix(holder, title, &[when], saves, &value));
+        before = freed;
+    }
+    fixes
+}
+
+impl Card {
+    /// The share with which so many of the pool's tokens are left, in hundredths rounded up, and
+    /// what that frees.
+    fn without(self, pool: u64, tokens: u64, keep: u64) -> Option<(f64, Bytes)> {
+        let spare = tokens.checked_sub(keep)? as f64 / tokens.max(1) as f64 * pool as f64;
+        let new = ((self.share - spare / self.total.0 as f64) * 100.0).ceil() / 100.0;
+        let freed = (self.share - new) * self.total.0 as f64;
+        (new >= 0.05 && freed > 0.0).then_some((new, Bytes(freed as u64)))
+    }
 }
 
 /// Half of the cache that lies beside the weights, where both are known.

@@ -19,7 +19,7 @@ enum Part {
 }
 
 /// By rule: the part, and how much a fix hurts. Harm divides the bytes.
-const TABLE: [(&str, Part, u64); 13] = [
+const TABLE: [(&str, Part, u64); 14] = [
     ("leftovers", Part::Whole, 1),
     ("preallocated", Part::Whole, 3),
     ("context", Part::Cache, 2),
@@ -33,6 +33,7 @@ const TABLE: [(&str, Part, u64); 13] = [
     ("consumers", Part::Whole, 2),
     ("mig_limit", Part::Nothing, 2),
     ("no_caching", Part::Nothing, 1),
+    ("faults", Part::Nothing, 1),
 ];
 
 fn row(rule: &str) -> (Part, u64) {

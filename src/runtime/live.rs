@@ -263,8 +263,21 @@ impl Live {
         if matches!(self.feed, Feed::Driver { .. }) {
             self.models.complete(&mut self.view);
         }
-        self.findings = rules::run(&self.view);
+        let wanted = self.app.wanted_size;
+        self.findings = rules::run_for(&self.view, wanted);
+        self.app.fit = wanted.and_then(|w| rules::closest(&self.view, w, &self.findings));
         self.sum_up_hosts();
+    }
+
+    /// What a pasted error means. The request that failed is from then on what is wanted.
+    pub fn explain(&mut self, text: &str) -> (String, Vec<String>) {
+        let explained = crate::runtime::explain::explained(text, &self.view);
+        if let Some(wanted) = explained.wanted {
+            self.app.wanted_size = Some(wanted);
+            self.options.request = Some(wanted.need);
+            self.stale = true;
+        }
+        (explained.title, explained.lines)
     }
 
     /// That figures have aged although nothing arrived.

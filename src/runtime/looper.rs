@@ -173,10 +173,7 @@ impl Looper {
                     self.update(event)?;
                 }
             }
-            Happened::Answer(Some(Answer::Foreseen(found))) => {
-                self.live.foreseen(*found);
-                self.want_frame(Duration::ZERO);
-            }
+            Happened::Answer(Some(Answer::Foreseen(found))) => self.live.foreseen(*found),
             Happened::Model => {
                 self.live.age();
                 self.want_frame(Duration::ZERO);
@@ -336,11 +333,10 @@ impl Looper {
             Effect::Play(step) => self.live.play(step),
             Effect::Seek(_) => {
                 self.live.play(ui::PlayStep::AsSet);
-                self.live.age();
                 self.want_frame(Duration::ZERO);
             }
             Effect::Explain(text) => {
-                let (title, lines) = crate::runtime::explain::lines(&text, &self.live.view);
+                let (title, lines) = self.live.explain(&text);
                 self.update(Event::Text { title, lines })?;
             }
             Effect::SaveSnapshot => crate::runtime::snapshot::save(&self.live),

@@ -33,6 +33,8 @@ pub struct Options {
     pub idle_after_ms: u64,
     /// The request that fragmentation is judged by.
     pub request: Option<Bytes>,
+    /// What somebody wants to start: every fix says whether it is enough for that.
+    pub need: Option<Bytes>,
     /// Whether allocators are read.
     pub allocator: bool,
     /// Whether inference servers are asked about their memory.
@@ -83,26 +85,36 @@ impl Source for Driver {
     }
 }
 
-/// The real source.
+/// The real source, for whoever looks for a while: it watches for faults, too.
 pub fn driver(options: &Options, progress: &Arc<Progress>) -> Driver {
+    opened(options, progress, true)
+}
+
+/// The real source, for a few looks.
+pub fn driver_for_a_look(options: &Options, progress: &Arc<Progress>) -> Driver {
+    opened(options, progress, false)
+}
+
+fn opened(options: &Options, progress: &Arc<Progress>, events: bool) -> Driver {
     if !options.isolate {
-        return Driver::Here(Box::new(nvml(options, progress)));
+        return Driver::Here(Box::new(nvml(options, progress, events)));
     }
     let mut arguments: Vec<OsString> = ["driver", "--parent"].map(Into::into).into();
     arguments.extend([std::process::id().to_string().into(), "--library".into()]);
     arguments.push(options.library_name().into());
     arguments.extend(options.let_sleep.then(|| "--let-sleep".into()));
     arguments.extend(options.wake.then(|| "--wake".into()));
+    arguments.extend(events.then(|| "--events".into()));
     let plan = Plan::of_self(arguments, options.interval_ms);
     Driver::Apart(Box::new(Isolated::new(plan, Arc::clone(progress))))
 }
 
 /// The driver, in this process.
-pub fn nvml(options: &Options, progress: &Arc<Progress>) -> NvmlSource {
+pub fn nvml(options: &Options, progress: &Arc<Progress>, events: bool) -> NvmlSource {
     let pid_max = std::fs::read_to_string("/proc/sys/kernel/pid_max").ok();
     // Without /proc no pid can be judged; the kernel's own upper bound is 2^22.
     let pid_max = pid_max.and_then(|text| text.trim().parse().ok()).unwrap_or(1 << 22);
-    let nvml = NvmlOptions { library: options.library_name().into(), pid_max };
+    let nvml = NvmlOptions { library: options.library_name().into(), pid_max, events };
     let source = NvmlSource::new(nvml, Arc::clone(progress), clock::now);
     if options.wake {
         return source;

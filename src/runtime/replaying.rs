@@ -174,11 +174,13 @@ impl Live {
         {
             play.ends = Some(found.ends);
             self.replaying.line = found.line;
+            self.age();
         }
     }
 
     /// A recording plays on in another way. While an earlier moment is shown it is held.
     pub fn play(&mut self, step: PlayStep) {
+        self.age();
         let Some(play) = self.app.play else { return };
         self.replaying.remote.set(play.speed, play.paused || self.app.position != Position::Live);
         match step {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{GpuIndex, GpuUuid, Pid, Stamp};
-use crate::sample::Reading;
+use crate::sample::{Reading, XidReport};
 use crate::units::{Bytes, BytesPerSecond, Celsius, Megahertz, Milliwatts, Percent};
 
 /// One look at every GPU.
@@ -24,6 +24,9 @@ pub struct GpuTick {
     /// Answers that could not be true and were dropped.
     #[serde(default)]
     pub nonsense: Nonsense,
+    /// Faults that the driver reported since the tick before.
+    #[serde(default, skip_serializing_if = "XidReport::is_empty")]
+    pub xid: XidReport,
 }
 
 /// The driver and its library.

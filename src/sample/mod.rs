@@ -16,6 +16,7 @@ mod reading;
 mod redact;
 mod server;
 pub mod text;
+mod xid;
 
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +39,7 @@ pub use proc::{
 pub use reading::{Reading, Why};
 pub use redact::redact;
 pub use server::{ServedDevice, ServedModel, ServerSample, ServerSoftware};
+pub use xid::{WatchedGpu, XidEvent, XidReport};
 
 /// One arrival. GPU facts and host facts come from different threads and never wait for each
 /// other; the view joins them and shows the age of each.

@@ -53,6 +53,19 @@ pub enum ServerSoftware {
     ComfyUi,
 }
 
+impl ServerSoftware {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Vllm => "vLLM",
+            Self::Sglang => "SGLang",
+            Self::LlamaCpp => "llama.cpp",
+            Self::Ollama => "Ollama",
+            Self::ComfyUi => "ComfyUI",
+        }
+    }
+}
+
 /// A model that a server keeps in memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServedModel {

@@ -44,6 +44,8 @@ pub enum Action {
     KillChoose,
     KillZombies,
     Copy,
+    Dismiss,
+    Restore,
     Explain,
     Snapshot,
     Look,
@@ -156,6 +158,9 @@ actions! {
     Act KillZombies "kill-zombies" ["z"], "end zombies", "end all zombies";
     Act Mark "mark" ["space"], "mark", "mark for kill, or unmark";
     Act Copy "copy" ["y"], "copy", "copy the line or the pid (OSC 52, works over SSH)";
+    Act Dismiss "dismiss" ["D", "delete"], "hide fix",
+        "the selected fix stays away: for this process, this session";
+    Act Restore "restore" ["U"], "all fixes", "bring every fix back that was sent away";
     Program Explain "explain" ["e"], "explain", "explain an error message: paste it";
     Program Snapshot "snapshot" ["w"], "save", "write this moment to a file";
     Program Look "look" ["u"], "look", "look at GPUs that sleep or are let sleep: wakes them";

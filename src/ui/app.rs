@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 
 use super::action::{Action, KeyMap};
 use super::columns::Columns;
+use super::dismissed::Dismissed;
 use super::filter::Filter;
 use super::kill::Dialog;
 use super::look::Themes;
@@ -17,7 +18,7 @@ use crate::analyze::{Holder, View};
 use crate::fields::{FieldId, OwnCost};
 use crate::history::{ChartPoint, History, StackPoint};
 use crate::ids::{GpuUuid, Pid, Stamp};
-use crate::rules::Finding;
+use crate::rules::{Finding, Fit, Wanted};
 
 /// What is set once and rarely changes.
 #[derive(Debug, Clone, PartialEq)]
@@ -262,6 +263,12 @@ pub struct App {
     pub stacked: bool,
     /// The selected fix.
     pub finding: usize,
+    /// What is wanted: by the command line, or the request of an error that was pasted.
+    pub wanted_size: Option<Wanted>,
+    /// Whether that fits, and after what.
+    pub fit: Option<Fit>,
+    /// Fixes that the user does not want to see again.
+    pub dismissed: Dismissed,
     /// How far a text page is scrolled.
     pub scroll: usize,
     /// What the last frame showed.

@@ -73,6 +73,8 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
         }
         Action::Mark => mark(app, context),
         Action::Copy => return copy(app, context),
+        Action::Dismiss => dismiss(app, context),
+        Action::Restore => restore(app),
         Action::Kill => return plan_kill(app, None, context),
         Action::KillChoose => app.choosing = true,
         Action::KillZombies => return zombies(app, context),
@@ -136,7 +138,7 @@ fn step_by(app: &mut App, step: isize, context: Context<'_>) -> Vec<Effect> {
             app.selected = rows.get(to).map(Row::key);
         }
         Page::Fixes => {
-            let last = context.findings.len().saturating_sub(1);
+            let last = app.findings(context).len().saturating_sub(1);
             app.finding = app.finding.min(last).saturating_add_signed(step).min(last);
         }
         _ => {
@@ -209,7 +211,8 @@ fn mark(app: &mut App, context: Context<'_>) {
 }
 
 fn copy(app: &mut App, context: Context<'_>) -> Vec<Effect> {
-    let line = context.findings.get(app.finding).filter(|_| app.page == Page::Fixes);
+    let findings = app.findings(context);
+    let line = findings.get(app.finding).filter(|_| app.page == Page::Fixes);
     let line = line
         .and_then(|finding| finding.fixes.iter().find_map(|fix| fix.line.clone()))
         .map(|line| app.hosts.command_here(&line));
@@ -224,6 +227,45 @@ fn copy(app: &mut App, context: Context<'_>) -> Vec<Effect> {
     }
     app.say("there is nothing to copy here");
     vec![Effect::Redraw]
+}
+
+/// Sends the selected fix away: on the page of fixes the one in full, else the first of the pane.
+fn dismiss(app: &mut App, context: Context<'_>) {
+    let findings = app.findings(context);
+    let rows = app.rows(context.view);
+    let chosen = match app.page {
+        Page::Fixes => findings.get(app.finding.min(findings.len().saturating_sub(1))).copied(),
+        Page::Main | Page::Detail(_) => {
+            let holder = app.subject_of_page(context.view, &rows);
+            let pid = holder.map(|holder| holder.pid);
+            let own = findings.iter().find(|finding| finding.pid.is_some() && finding.pid == pid);
+            own.or_else(|| findings.first().filter(|_| app.page == Page::Main)).copied()
+        }
+        _ => None,
+    };
+    let Some(finding) = chosen else { return app.say("there is no fix here") };
+    let about = match (finding.pid, finding.gpu) {
+        (Some(pid), _) => format!(" for {pid}"),
+        (None, Some(gpu)) => format!(" for GPU {gpu}"),
+        (None, None) => String::new(),
+    };
+    let text = if app.dismissed.add(context.view, finding) {
+        let key = app.settings.keys.label(Action::Restore, true);
+        format!("{} stays away{about}: {key} brings it back", finding.rule)
+    } else {
+        "too many fixes stay away already".to_owned()
+    };
+    app.finding = app.finding.min(app.findings(context).len().saturating_sub(1));
+    app.say(text);
+}
+
+fn restore(app: &mut App) {
+    let text = match app.dismissed.clear() {
+        0 => "no fix was sent away".to_owned(),
+        1 => "one fix is back".to_owned(),
+        n => format!("{n} fixes are back"),
+    };
+    app.say(text);
 }
 
 /// Asks for a plan to end the marked processes, or the selected one.

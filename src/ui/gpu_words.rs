@@ -3,6 +3,7 @@
 use ratatui::style::Style;
 
 use super::theme::{Glyphs, Theme};
+use crate::analyze::xid::{Blame, XidSeen};
 use crate::analyze::{Freshness, GpuView, Ledger, View};
 use crate::sample::{GpuSample, Reading, Throttle, Why};
 use crate::units::{Bytes, BytesPerSecond};
@@ -70,6 +71,16 @@ pub fn fullness(ledger: &Ledger) -> (f64, String) {
     (percent, format!("{shown:>3.0}% of {}", ledger.total.short()))
 }
 
+/// A fault of the GPU stands there for so long, in milliseconds; one of a program is soon history.
+const FAULT_MS: [u64; 2] = [3_600_000, 60_000];
+
+/// The newest fault, while it is to be told of.
+pub fn fault(gpu: &GpuView) -> Option<&XidSeen> {
+    let newest = gpu.xids.newest(FAULT_MS[0])?;
+    let lasts = FAULT_MS[usize::from(newest.xid.blame != Blame::Gpu)];
+    (newest.xid.blame != Blame::Nobody && newest.age_ms <= lasts).then_some(newest)
+}
+
 /// Why a GPU is not asked, where that is for the sake of its sleep.
 pub fn at_rest(gpu: &GpuView) -> Option<Why> {
     gpu.sample.memory.why().filter(|why| matches!(why, Why::Asleep | Why::LetSleep))
@@ -89,6 +100,10 @@ pub fn health(gpu: &GpuView, theme: &Theme) -> (String, Style) {
         }
         Freshness::Starting => return ("starting".to_owned(), theme.dim),
         _ => {}
+    }
+    if let Some(seen) = fault(gpu) {
+        let ago = super::words::span(seen.age_ms);
+        return (format!("XID {} {ago} ago", seen.xid.code), theme.bad);
     }
     match gpu.sample.throttle.get().map(throttled) {
         Some(Some(word)) => (word.to_owned(), theme.warn),

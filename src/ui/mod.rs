@@ -6,6 +6,7 @@ mod app;
 mod chart;
 pub mod columns;
 mod commands;
+mod dismissed;
 mod doc;
 mod draw;
 mod event;

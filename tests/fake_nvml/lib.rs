@@ -11,6 +11,7 @@
 //! `tests/support/fake.rs`.
 
 mod answer;
+mod events;
 mod exports;
 mod lists;
 mod live;

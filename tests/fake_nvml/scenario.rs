@@ -27,7 +27,20 @@ pub(crate) struct Scenario {
     pub(crate) stall: Vec<Stall>,
     pub(crate) crash: Vec<Stall>,
     pub(crate) burst: Vec<Burst>,
+    /// XID events, delivered once each and in order.
+    pub(crate) event: Vec<Event>,
     pub(crate) generate: Option<Generate>,
+}
+
+/// An XID event.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Event {
+    #[serde(default)]
+    pub(crate) gpu: u32,
+    pub(crate) xid: u64,
+    pub(crate) gi: Option<u32>,
+    pub(crate) ci: Option<u32>,
 }
 
 /// Many equal GPUs, behind those that are listed.
@@ -80,6 +93,8 @@ pub(crate) struct Gpu {
     pub(crate) lost: bool,
     /// Figures change from second to second.
     pub(crate) wobble: bool,
+    /// The card has no events.
+    pub(crate) no_events: bool,
     pub(crate) process: Vec<Process>,
     pub(crate) instance: Vec<Instance>,
 }
@@ -206,6 +221,7 @@ impl Default for Scenario {
             stall: Vec::new(),
             crash: Vec::new(),
             burst: Vec::new(),
+            event: Vec::new(),
             generate: None,
         }
     }
@@ -236,6 +252,7 @@ impl Default for Gpu {
             mig: Some(false),
             lost: false,
             wobble: false,
+            no_events: false,
             process: Vec::new(),
             instance: Vec::new(),
         }

@@ -41,8 +41,14 @@ pub(crate) struct State {
     pub(crate) dead: HashMap<u32, Instant>,
     /// Lists that stay the same while the scenario does.
     pub(crate) prepared: HashMap<Handle, Arc<Listed>>,
+    /// Event sets and what is registered in each; a freed one is none.
+    pub(crate) sets: Vec<Option<Vec<Handle>>>,
+    /// Events of the scenario that were delivered.
+    pub(crate) delivered: usize,
     /// The driver's reload under which the library was initialised.
     initialised: Option<u32>,
+    /// How often it was initialised: the last shutdown counts.
+    openings: u32,
     /// Open for as long as the library is initialised, as the real one keeps device files.
     opened: Option<std::fs::File>,
     library: PathBuf,
@@ -105,7 +111,11 @@ pub(crate) fn serve(
     }
     let opening = call.starts_with("nvmlInit");
     if opening {
-        state.initialised = Some(state.scenario.reloads);
+        // Whoever holds an opening of before the reload keeps the library in the past.
+        if state.openings == 0 {
+            state.initialised = Some(state.scenario.reloads);
+        }
+        state.openings += 1;
         state.opened = std::fs::File::open(&state.file).ok();
     } else if state.initialised != Some(state.scenario.reloads) {
         return UNINITIALIZED;
@@ -115,6 +125,13 @@ pub(crate) fn serve(
         Some(Some(gpu)) if gpu.lost => GPU_IS_LOST,
         _ => answer(&mut state),
     }
+}
+
+/// Looks at the state without a call.
+pub(crate) fn locked<T>(look: impl FnOnce(&mut State) -> T) -> T {
+    let mut state = lock();
+    state.reread();
+    look(&mut state)
 }
 
 impl State {
@@ -128,7 +145,10 @@ impl State {
             began: Instant::now(),
             dead: HashMap::new(),
             prepared: HashMap::new(),
+            sets: Vec::new(),
+            delivered: 0,
             initialised: None,
+            openings: 0,
             opened: None,
             library,
             file,
@@ -138,8 +158,11 @@ impl State {
     }
 
     pub(crate) fn shut_down(&mut self) {
-        self.initialised = None;
-        self.opened = None;
+        self.openings = self.openings.saturating_sub(1);
+        if self.openings == 0 {
+            self.initialised = None;
+            self.opened = None;
+        }
     }
 
     /// What a handle stands for.

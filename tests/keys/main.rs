@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "these are tests")]
 
 mod desk;
+mod fixes;
 mod kill;
 mod mouse;
 mod others;

@@ -1,5 +1,6 @@
 //! The real NVML wrapper over a stand-in driver: what a machine with every trouble would show.
 
+mod events;
 #[path = "../support/fake.rs"]
 mod fake;
 mod opening;
@@ -40,8 +41,12 @@ impl Rig {
     }
 
     fn over(fake: Fake) -> Self {
+        Self::with(fake, false)
+    }
+
+    fn with(fake: Fake, events: bool) -> Self {
         let progress = Arc::new(Progress::default());
-        let options = NvmlOptions { library: fake.library().into(), pid_max: 4_194_304 };
+        let options = NvmlOptions { library: fake.library().into(), pid_max: 4_194_304, events };
         let source = NvmlSource::new(options, Arc::clone(&progress), clock);
         Self { fake, source, progress, now_ms: 1_000_000 }
     }

@@ -10,7 +10,7 @@ use crate::fake::Fake;
 use crate::{ONE, Rig, USUAL, clock};
 
 fn source(library: &str) -> NvmlSource {
-    let options = NvmlOptions { library: library.into(), pid_max: 4_194_304 };
+    let options = NvmlOptions { library: library.into(), pid_max: 4_194_304, events: false };
     NvmlSource::new(options, Arc::new(Progress::default()), clock)
 }
 

@@ -61,6 +61,7 @@ pub fn gpu_tick(n: u64, used: u64) -> Tick {
             nvml: Reading::Absent(Why::OldDriver),
         },
         gpus: vec![gpu],
+        xid: XidReport::default(),
         nonsense: Nonsense::default(),
     })
 }

@@ -43,6 +43,7 @@ pub fn holder(gpu: &GpuSample, pid: u32, bytes: Reading<Bytes>, arguments: &[&st
         allocator: None,
         fragmentation: Fragmentation::None,
         workload: None,
+        server: None,
     }
 }
 
@@ -146,6 +147,7 @@ pub fn busy() -> View {
             pids: vec![Pid(41_233)],
             text: "managed memory of 41233".to_owned(),
         }],
+        xids: xid::Xids::unwatched(),
     };
     View {
         relatives: Vec::new(),

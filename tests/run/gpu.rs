@@ -126,6 +126,52 @@ fn after_an_error_the_post_mortem_shows_who_held_what() {
     assert!(said.lines().skip(1).all(|line| line.chars().count() <= 80), "{said}");
 }
 
+fn json(out: &Output) -> serde_json::Value {
+    let said = text(&out.stderr);
+    serde_json::from_str(said.lines().last().unwrap()).unwrap_or_else(|e| panic!("{e}: {said}"))
+}
+
+#[test]
+fn a_good_end_in_json_is_one_object_on_the_last_line() {
+    let held = Held::start(&["--json"], "printf open >&2; exit 0");
+    held.says(&[(held.pid("pid"), 10), (held.pid("child"), 4)]);
+    let out = held.go();
+    let said = json(&out);
+    assert_eq!((&said["exit_code"], &said["outcome"]), (&0.into(), &"ended".into()), "{said}");
+    assert_eq!(said["peak"]["bytes"], 14_u64 << 30, "{said}");
+    assert_eq!(said["peak"]["gpus"][0]["gpu"], 0, "{said}");
+    assert_eq!(said["not_measured"], serde_json::Value::Null, "{said}");
+    assert!(text(&out.stderr).starts_with("open\n{"));
+}
+
+#[test]
+fn an_error_in_json_says_what_would_have_been_enough() {
+    let held = Held::start(&["--json", "-q"], &format!("echo '{ERROR}' >&2; exit 1"));
+    held.says(&[(held.pid("pid"), 129), (held.pid("child"), 10)]);
+    let said = json(&held.go());
+    assert_eq!((&said["exit_code"], &said["outcome"]), (&1.into(), &"gpu_oom".into()), "{said}");
+    assert_eq!(said["explanation"]["requested_bytes"], 2_u64 << 30, "{said}");
+    assert_eq!((&said["fit"]["need"], &said["fit"]["gpu"]), (&(2_u64 << 30).into(), &0.into()));
+    assert!(said["fit"]["missing"].as_u64().unwrap() > 1 << 30, "{}", said["fit"]);
+    assert_eq!(said["before"]["gpus"][0]["index"], 0, "{said}");
+}
+
+#[test]
+fn a_fault_that_the_driver_reports_is_told_after_the_end() {
+    let held = Held::start(&[], "exit 1");
+    let rows = [(held.pid("pid"), 10)];
+    held.says(&rows);
+    held.fake.change(&format!("{}[[event]]\nxid = 31\n", scenario(&rows)));
+    let waits = || held.fake.calls("nvmlEventSetWait_v2");
+    let before = waits();
+    until("the event is delivered", || waits() >= before + 2);
+    let looks = held.fake.calls(LISTS);
+    until("the event is looked at", || held.fake.calls(LISTS) >= looks + 3);
+    let out = held.go();
+    let said = text(&out.stderr);
+    assert!(said.contains("vramlens: the driver reported XID 31: a program touched"), "{said}");
+}
+
 #[test]
 fn an_error_that_is_survived_gets_one_line() {
     let held = Held::start(&[], &format!("echo '{ERROR}'; exit 0"));

@@ -70,6 +70,7 @@ fn post_mortem(style: &Style) -> String {
         whose: Whose::Gpu,
         message: MESSAGE,
         findings: &findings,
+        fit: None,
     };
     text(&death, &facts, style)
 }

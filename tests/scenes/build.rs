@@ -1,5 +1,6 @@
 //! What scenes are built of.
 
+use vramlens::analyze::xid::Xids;
 use vramlens::analyze::*;
 use vramlens::history::ChartPoint;
 use vramlens::ids::*;
@@ -131,6 +132,7 @@ pub fn holder(gpu: u32, pid: u32, user: &str, arguments: &[&str], tenths: u64) -
         allocator: None,
         fragmentation: Fragmentation::None,
         workload: None,
+        server: None,
     }
 }
 
@@ -210,6 +212,7 @@ pub fn gpu_view(sample: GpuSample, holders: &[Holder]) -> GpuView {
         allocated_growth: Growth::NotYet,
         counts,
         unaccounted_causes: Vec::new(),
+        xids: Xids::unwatched(),
         sample,
     }
 }

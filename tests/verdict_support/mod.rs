@@ -100,6 +100,7 @@ pub fn gpu_tick(at: u64, gpus: Vec<GpuSample>) -> Tick {
             nvml: Reading::Absent(Why::NotAsked),
         },
         gpus,
+        xid: vramlens::sample::XidReport::default(),
         nonsense: Nonsense::default(),
     })
 }

@@ -58,6 +58,8 @@ pub enum When {
     LongContext,
     /// Of a running process: its cache has 16 bits.
     WideCache,
+    /// Of a running process: its server reports a cache that is hardly used.
+    Unused,
     /// Of a running process: it keeps a cache for several at once.
     ManySlots,
     /// Of a running process: its weights have 16 bits or more.

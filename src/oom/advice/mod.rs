@@ -174,6 +174,7 @@ fn fits(row: &Row, case: &Case, n: &Numbers, finding: &Finding) -> bool {
         When::Float32 => case.has(Mark::Float32),
         // These are said of processes that run, not of messages.
         When::LongContext
+        | When::Unused
         | When::WideCache
         | When::ManySlots
         | When::WideWeights

@@ -31,6 +31,23 @@ static RUNNING: &[Row] = &[
         "OLLAMA_NUM_PARALLEL=1 ollama serve",
         "one request at a time",
     ),
+    row(1, "llama.cpp", When::Unused, "-c {wanted}", SHORTER),
+    row(
+        1,
+        "vllm",
+        When::Unused,
+        "--max-model-len {wanted} --gpu-memory-utilization {share}",
+        SHORTER,
+    ),
+    row(
+        1,
+        "sglang",
+        When::Unused,
+        "--context-length {wanted} --mem-fraction-static {share}",
+        SHORTER,
+    ),
+    row(1, "vllm", When::WideCache, "--kv-cache-dtype fp8", QUALITY),
+    row(1, "sglang", When::WideCache, "--kv-cache-dtype fp8_e5m2", QUALITY),
     row(
         2,
         "llama.cpp",

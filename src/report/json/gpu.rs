@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::analyze::xid::{Blame, XidSeen, Xids};
 use crate::analyze::{Cause, Counts, GpuView, Ledger};
 use crate::report::clean::clean;
 use crate::report::json::{FreshnessJson, GrowthJson, bytes, freshness, growth, percent};
@@ -60,6 +61,47 @@ pub struct Gpu {
     pub mig_enabled: Reading<bool>,
     /// Whether the driver stays loaded without a client.
     pub persistence: Reading<bool>,
+    /// Faults that the driver reported while it was watched.
+    pub xid: XidJson,
+}
+
+/// Faults that the driver reported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct XidJson {
+    /// Whether faults are watched, or why not. A command that looks once does not: `not_asked`.
+    pub watched: Reading<bool>,
+    /// The last ones, the newest first; 16 at the most.
+    pub recent: Vec<XidEventJson>,
+    /// How many since the start, by number.
+    pub counts: Vec<XidCountJson>,
+}
+
+/// How often a fault came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct XidCountJson {
+    /// NVIDIA's number.
+    pub code: u64,
+    /// So often.
+    pub count: u64,
+}
+
+/// One fault.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct XidEventJson {
+    /// When, in milliseconds since 1970.
+    pub unix_ms: u64,
+    /// NVIDIA's number.
+    pub code: u64,
+    /// What happened, in words.
+    pub meaning: &'static str,
+    /// `program`, `gpu`, `nobody`.
+    pub blame: Blame,
+    /// What to do, in words.
+    pub advice: &'static str,
+    /// In which GPU instance of MIG; `null` for the whole GPU.
+    pub gpu_instance: Option<u32>,
+    /// In which compute instance, likewise.
+    pub compute_instance: Option<u32>,
 }
 
 /// Of what a MIG instance is a slice.
@@ -197,6 +239,25 @@ pub(super) fn gpu(view: &GpuView) -> Gpu {
         fan_percent: percent(sample.fan),
         mig_enabled: sample.mig_enabled,
         persistence: sample.persistence,
+        xid: xid(&view.xids),
+    }
+}
+
+fn xid(seen: &Xids) -> XidJson {
+    let event = |seen: &XidSeen| XidEventJson {
+        unix_ms: seen.at.wall_ms,
+        code: seen.xid.code,
+        meaning: seen.xid.meaning,
+        blame: seen.xid.blame,
+        advice: seen.xid.advice,
+        gpu_instance: seen.instance.0,
+        compute_instance: seen.instance.1,
+    };
+    let count = |(&code, &count): (&u64, &u64)| XidCountJson { code, count };
+    XidJson {
+        watched: seen.watched.map(|()| true),
+        recent: seen.recent.iter().map(event).collect(),
+        counts: seen.counts.iter().map(count).collect(),
     }
 }
 

@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::analyze::{Class, Evidence, Fragmentation, Holder, Verdict, View, Weight};
 use crate::report::RedactCommand;
 use crate::report::clean::clean;
+use crate::report::json::server::{self, ServerJson};
 use crate::report::json::{GrowthJson, ProcessRef, bytes, growth, or_not_yet, percent};
 use crate::sample::{
     AllocatorBasis, AllocatorDevice, AllocatorSample, ProcSample, ProcState, Reading, Why,
@@ -63,6 +64,8 @@ pub struct HolderJson {
     pub allocator: AllocatorJson,
     /// What of its cache is of use.
     pub fragmentation: FragmentationJson,
+    /// What an inference server says of itself; `null` where the process is none that is known.
+    pub server: Option<ServerJson>,
 }
 
 /// A container.
@@ -212,6 +215,7 @@ pub(super) fn holder(view: &View, holder: &Holder, redact: RedactCommand) -> Hol
         survivors: holder.survivors.iter().map(|id| ProcessRef::from(*id)).collect(),
         allocator: allocator(holder.allocator.as_ref()),
         fragmentation: fragmentation(holder.fragmentation),
+        server: holder.server.as_ref().map(server::server),
     }
 }
 

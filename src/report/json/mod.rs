@@ -18,6 +18,7 @@
 
 mod gpu;
 mod holder;
+mod server;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -32,6 +33,8 @@ use crate::units::{Bytes, Percent};
 pub(super) use holder::command;
 
 pub use gpu::{Gpu, LedgerJson, MemoryJson};
+pub use server::ServerJson;
+
 pub use holder::{AllocatorJson, HolderJson, VerdictJson};
 
 /// The number of this contract.
@@ -220,7 +223,7 @@ fn freshness(freshness: &Freshness) -> FreshnessJson {
     }
 }
 
-fn growth(growth: &Growth) -> GrowthJson {
+pub(super) fn growth(growth: &Growth) -> GrowthJson {
     let (kind, slope, error, full_in_ms) = match *growth {
         Growth::NotYet => ("not_yet", None, None, None),
         Growth::Steady => ("steady", Some(0.0), None, None),

@@ -119,6 +119,22 @@ pub(super) const ROWS: &[Row] = &[
             });
         },
     ),
+    (
+        "vramlens_gpu_xid_watched",
+        Kind::Gauge,
+        "",
+        "1 where the faults that the driver reports are watched.",
+        |of, out| {
+            each(of, |gpu, labels| out.reading(labels, gpu.xids.watched.map(|()| 1.0)));
+        },
+    ),
+    (
+        "vramlens_gpu_xid_errors",
+        Kind::Counter,
+        "",
+        "Faults that the driver reported since the start, by NVIDIA's number.",
+        xids,
+    ),
 ];
 
 /// Labels that name a GPU.
@@ -230,6 +246,14 @@ fn growth(of: &Exposition<'_>, out: &mut Writer) {
     each(of, |gpu, labels| {
         if let Some(slope) = slope(gpu.growth) {
             out.sample(labels, slope);
+        }
+    });
+}
+
+fn xids(of: &Exposition<'_>, out: &mut Writer) {
+    each(of, |gpu, labels| {
+        for (code, count) in &gpu.xids.counts {
+            out.sample(&with(labels, &[("xid", &code.to_string())]), *count as f64);
         }
     });
 }

@@ -11,7 +11,7 @@ impl Live {
     /// Takes what has come from all machines; whether anything is of the one that is shown.
     pub fn take_hosts(&mut self) -> (Vec<News>, bool) {
         let Some(fleet) = &mut self.fleet else { return (Vec::new(), false) };
-        let taken = fleet.take(&mut self.history, &self.options);
+        let taken = fleet.take(&mut self.history, &mut self.timeline, &self.options);
         self.stale |= taken.1;
         taken
     }
@@ -48,6 +48,7 @@ impl Live {
         let Some(fleet) = &mut self.fleet else { return };
         let Some(machine) = fleet.machines.get_mut(fleet.selected) else { return };
         std::mem::swap(&mut self.history, &mut machine.seen.history);
+        std::mem::swap(&mut self.timeline, &mut machine.seen.timeline);
         std::mem::swap(&mut self.view, &mut machine.seen.view);
         std::mem::swap(&mut self.findings, &mut machine.seen.findings);
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
+use crate::analyze::timeline::Timeline;
 use crate::history::History;
 use crate::record::{Answer, Answered, Ask, Offer, Outcome, Request};
 use crate::runtime::options::Options;
@@ -90,19 +91,34 @@ impl Fleet {
         self.machines.get(self.selected)
     }
 
-    /// Takes what has come; `history` is that of the selected machine, and yes means that something
-    /// came from that one.
-    pub fn take(&mut self, history: &mut History, options: &Options) -> (Vec<News>, bool) {
+    /// Takes what has come; `history` and `timeline` are those of the selected machine, and yes
+    /// means that something came from that one.
+    pub fn take(
+        &mut self,
+        history: &mut History,
+        timeline: &mut Timeline,
+        options: &Options,
+    ) -> (Vec<News>, bool) {
         let (mut answers, mut begun, mut own_news) = (Vec::new(), Vec::new(), false);
         for (n, machine) in self.machines.iter_mut().enumerate() {
             let was_open = machine.is_open();
             let mut parked = std::mem::take(&mut machine.seen.history);
-            let own = if n == self.selected { &mut *history } else { &mut parked };
+            let mut line = std::mem::take(&mut machine.seen.timeline);
+            let own = if n == self.selected {
+                (&mut *history, &mut *timeline)
+            } else {
+                (&mut parked, &mut line)
+            };
             for came in machine.link.inbox.take() {
                 own_news |= n == self.selected;
-                answers.extend(machine.take(came, own).map(|answer| (n, answer)));
+                answers.extend(machine.take(came, own.0).map(|answer| (n, answer)));
+                if own.0.oldest().is_none() {
+                    // It was started anew: times of two boots have no order.
+                    *own.1 = Timeline::new();
+                }
+                own.1.follow(own.0);
             }
-            machine.seen.history = parked;
+            (machine.seen.history, machine.seen.timeline) = (parked, line);
             if machine.is_open() && !was_open {
                 begun.push(n);
             }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use tokio::sync::Notify;
 
+use crate::analyze::timeline::Timeline;
 use crate::analyze::{Moment, View, select};
 use crate::history::History;
 use crate::ids::Stamp;
@@ -32,6 +33,8 @@ const REBOOT_MS: u64 = 60_000;
 pub struct Seen {
     /// All.
     pub history: History,
+    /// What happened when.
+    pub timeline: Timeline,
     /// The state that was last made of it.
     pub view: View,
     /// What should be known about it.
@@ -42,7 +45,7 @@ impl Seen {
     fn nothing(options: &Options) -> Self {
         let history = History::new();
         let view = View::build(&history, &blank(clock::now(), options.interval_ms));
-        Self { history, view, findings: Vec::new() }
+        Self { history, timeline: Timeline::new(), view, findings: Vec::new() }
     }
 }
 

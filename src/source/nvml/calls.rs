@@ -51,6 +51,11 @@ impl Calls {
         self.at.get()
     }
 
+    /// What it takes for the time.
+    pub(super) fn clock(&self) -> fn() -> Stamp {
+        self.clock
+    }
+
     pub(super) fn now(&self) -> Stamp {
         (self.clock)()
     }

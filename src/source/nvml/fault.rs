@@ -19,6 +19,7 @@ impl Fault {
     pub(super) const NOT_SUPPORTED: Self = Self::Code(3);
     pub(super) const NOT_FOUND: Self = Self::Code(6);
     pub(super) const INSUFFICIENT_SIZE: Self = Self::Code(7);
+    pub(super) const TIMEOUT: Self = Self::Code(10);
     pub(super) const GPU_IS_LOST: Self = Self::Code(15);
 
     /// From what a function returned.

@@ -1,6 +1,7 @@
 //! The driver, through its management library NVML.
 
 mod calls;
+mod events;
 mod fault;
 mod lists;
 mod raw;
@@ -16,13 +17,14 @@ use std::sync::Arc;
 use nvml_wrapper::error::NvmlError;
 
 use self::calls::Calls;
+use self::events::Watch;
 use self::fault::Fault;
 use self::rest::{Reach, Rest};
 use self::session::Session;
 use self::subject::Facts;
 use super::{Eyes, Progress, Source, SourceError, Wants};
 use crate::ids::{GpuIndex, Stamp};
-use crate::sample::{DriverInfo, GpuTick, Nonsense, Reading, Tick, Why};
+use crate::sample::{DriverInfo, GpuSample, GpuTick, Nonsense, Reading, Tick, Why, XidReport};
 
 /// The name under which every driver package installs the library.
 pub const LIBRARY: &str = "libnvidia-ml.so.1";
@@ -39,6 +41,9 @@ pub struct NvmlOptions {
     pub library: OsString,
     /// `/proc/sys/kernel/pid_max`: a pid above it is no process of this machine.
     pub pid_max: u32,
+    /// Whether faults that the driver reports (XID) are watched for: of use to whoever looks for a
+    /// while.
+    pub events: bool,
 }
 
 /// Reads every GPU through NVML. The library is opened by the first [`Source::next`], so that an
@@ -57,6 +62,40 @@ pub struct NvmlSource {
     driver: Option<DriverInfo>,
     /// Until when an answer of a single device that calls for a new session is not obeyed.
     obey_from_ms: u64,
+    events: Events,
+}
+
+/// Whether events are watched for.
+enum Events {
+    Off,
+    /// Begins with the first GPU that is seen.
+    Wanted,
+    On(Watch),
+}
+
+impl Events {
+    /// Whether nobody else has the library open: only then does closing it close it.
+    fn let_go(&mut self, now: Stamp) -> bool {
+        match self {
+            Self::On(watch) => watch.let_go(now.boot_ms),
+            Self::Off | Self::Wanted => true,
+        }
+    }
+
+    /// Goes on with the GPUs of this look, and tells what came since the last. One that sleeps is
+    /// left alone.
+    fn report(&mut self, gpus: &[GpuSample], library: &OsStr, clock: fn() -> Stamp) -> XidReport {
+        if matches!(self, Self::Wanted) {
+            let watch = Watch::spawn(library.to_owned(), clock);
+            *self = watch.map_or(Self::Off, Self::On);
+        }
+        let Self::On(watch) = self else { return XidReport::default() };
+        let silent = |gpu: &GpuSample| gpu.mig.is_some() || gpu.memory.why() == Some(Why::Asleep);
+        let awake = gpus.iter().filter(|gpu| !silent(gpu));
+        let target = |gpu: &GpuSample| (gpu.uuid.clone(), gpu.pci_bus_id.value().cloned());
+        watch.want(awake.map(target).collect());
+        watch.report(clock().boot_ms)
+    }
 }
 
 /// How long the library is left alone after an opening that failed.
@@ -70,7 +109,9 @@ struct Pause {
 impl NvmlSource {
     /// Announces its calls on `progress` and stamps them with `clock`.
     pub fn new(options: NvmlOptions, progress: Arc<Progress>, clock: fn() -> Stamp) -> Self {
+        let events = if options.events { Events::Wanted } else { Events::Off };
         Self {
+            events,
             options,
             calls: Calls::new(progress, clock),
             session: None,
@@ -133,9 +174,11 @@ impl NvmlSource {
     /// A session with the GPUs that the driver has now.
     fn session(&mut self, reach: &Reach, now: Stamp) -> Result<Session, SourceError> {
         if let Some(session) = &self.session {
-            match session.holds(&self.calls, reach) {
-                Ok(true) => {}
-                Ok(false) | Err(_) => self.close(),
+            let holds = session.holds(&self.calls, reach) == Ok(true);
+            // While somebody else has the library open, closing it would change nothing: until it is
+            // let go this look is as good as the last.
+            if !holds && self.events.let_go(now) {
+                self.close();
             }
         }
         match self.session.take() {
@@ -153,9 +196,11 @@ impl NvmlSource {
             driver: self.driver.clone().unwrap_or_else(unasked),
             gpus: Vec::new(),
             nonsense: Nonsense::default(),
+            xid: XidReport::default(),
         };
         if *reach == Reach::Only(Vec::new()) {
             // Not even the library is opened while every GPU sleeps.
+            self.events.let_go(now);
             self.close();
         } else {
             let mut session = self.session(reach, now)?;
@@ -163,6 +208,10 @@ impl NvmlSource {
                 session.look(&self.calls, self.options.pid_max, wants, now);
             tick.driver = session.driver.clone();
             self.session = Some(session);
+            if self.calls.ended().is_none() {
+                let clock = self.calls.clock();
+                tick.xid = self.events.report(&tick.gpus, &self.options.library, clock);
+            }
         }
         Ok(tick)
     }
@@ -171,6 +220,7 @@ impl NvmlSource {
     fn rest(&mut self, tick: &mut GpuTick, now: Stamp) {
         let aside = self.rest.left_alone(&self.remembered);
         if self.rest.looked(&tick.gpus, now.boot_ms) {
+            self.events.let_go(now);
             self.close();
         }
         if !aside.is_empty() {
@@ -197,7 +247,8 @@ impl Source for NvmlSource {
         let mut tick = self.look(&reach, wants, now)?;
         // One device alone may call for a new session for ever: it gets one, and then not before
         // a while has passed, so that it cannot take the others down.
-        if self.calls.ended().is_some() && now.boot_ms >= self.obey_from_ms {
+        let ended = self.calls.ended().is_some() && now.boot_ms >= self.obey_from_ms;
+        if ended && self.events.let_go(now) {
             self.obey_from_ms = now.boot_ms + LONGEST_WAIT_MS;
             self.close();
             tick = self.look(&reach, wants, now)?;

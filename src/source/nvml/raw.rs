@@ -6,7 +6,7 @@ use std::ffi::{OsStr, c_void};
 
 use nvml_wrapper::bitmasks::InitFlags;
 use nvml_wrapper::error::NvmlError;
-use nvml_wrapper::{Device, Nvml};
+use nvml_wrapper::{Device, EventSet, Nvml};
 
 use super::fault::Fault;
 
@@ -16,7 +16,7 @@ pub(super) struct Library {
     handles: Vec<Handle>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Handle(*mut c_void);
 
 // SAFETY: the library promises thread-safety, and a handle is only a key for its calls.
@@ -99,6 +99,20 @@ impl RawSample {
     pub(super) fn of(pid: u32, sm_percent: u32) -> Self {
         Self { pid, sm_percent, ..Self::default() }
     }
+}
+
+/// An event as it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RawEvent {
+    device: Handle,
+    /// A bit of the kinds of events.
+    pub(super) kind: u64,
+    /// For an XID its number.
+    pub(super) data: u64,
+    /// All ones for none.
+    pub(super) gpu_instance: u32,
+    /// All ones for none.
+    pub(super) compute_instance: u32,
 }
 
 /// What came of a call that fills an array of the caller's.
@@ -263,6 +277,37 @@ impl Library {
             samples.truncate(count);
             samples
         })
+    }
+
+    /// `nvmlEventSetWait_v2`: the next event of the set, or [`Fault::TIMEOUT`] after so long. The
+    /// wrapper's own call leaves out the instances of MIG.
+    pub(super) fn next_event(
+        &self,
+        set: &EventSet<'_>,
+        timeout_ms: u32,
+    ) -> Result<RawEvent, Fault> {
+        #[repr(C)]
+        struct Event {
+            device: *mut c_void,
+            kind: u64,
+            data: u64,
+            gpu_instance: u32,
+            compute_instance: u32,
+        }
+        let wait = symbol!(self, nvmlEventSetWait_v2);
+        let none = u32::MAX;
+        let (device, kind, data) = (std::ptr::null_mut(), 0, 0);
+        let mut got = Event { device, kind, data, gpu_instance: none, compute_instance: none };
+        // SAFETY: the set is of this library and open while borrowed; `got` has the layout of the
+        // structure that the function fills.
+        Fault::check(unsafe { wait(set.handle(), (&raw mut got).cast(), timeout_ms) })?;
+        let Event { device, kind, data, gpu_instance, compute_instance } = got;
+        Ok(RawEvent { device: Handle(device), kind, data, gpu_instance, compute_instance })
+    }
+
+    /// Whether an event is about a device: its handle says so even when the device is lost.
+    pub(super) fn is_about(&self, event: &RawEvent, id: DeviceId) -> bool {
+        self.handles[id.0] == event.device
     }
 
     /// Why the clocks are not higher, with the bits that the wrapper does not know.

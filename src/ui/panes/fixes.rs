@@ -15,7 +15,8 @@ const RULE: u16 = 15;
 /// The findings in the order in which they are shown: of the selected process, then the others.
 fn ordered<'a>(scene: &Scene<'a>) -> Vec<(usize, &'a Finding)> {
     let pid = scene.holder().map(|holder| holder.pid);
-    let mut all: Vec<(usize, &Finding)> = scene.context.findings.iter().enumerate().collect();
+    let mut all: Vec<(usize, &Finding)> =
+        scene.app.findings(scene.context).into_iter().enumerate().collect();
     all.sort_by_key(|(_, finding)| pid.is_none() || finding.pid != pid);
     all
 }
@@ -23,8 +24,8 @@ fn ordered<'a>(scene: &Scene<'a>) -> Vec<(usize, &'a Finding)> {
 /// Rows that the pane would like to have.
 pub fn wish(scene: &Scene<'_>) -> u16 {
     let lines: usize = scene
-        .context
-        .findings
+        .app
+        .findings(scene.context)
         .iter()
         .map(|finding| 1 + usize::from(!finding.fixes.is_empty()))
         .sum();
@@ -34,10 +35,10 @@ pub fn wish(scene: &Scene<'_>) -> u16 {
 /// Draws the pane at the bottom of the main page.
 pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
     let theme = canvas.look.theme;
-    let x = canvas.put(1, 0, "FIXES", theme.dim) + 2;
+    let x = title(canvas, scene);
     let findings = ordered(scene);
     if findings.is_empty() {
-        canvas.put(x, 0, "nothing to mend", theme.dim);
+        canvas.put(x, 0, nothing(scene), theme.dim);
         return;
     }
     let about = scene.holder().filter(|holder| findings[0].1.pid == Some(holder.pid));
@@ -64,6 +65,27 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
         let key = scene.app.settings.keys.label(crate::ui::action::Action::Fixes, true);
         canvas.put_right(end, 0, &format!("  {hidden} more: {key}"), theme.dim);
     }
+}
+
+/// `FIXES  12.0 GiB fits after 2 fixes  2 hidden`; gives the column behind it.
+fn title(canvas: &mut Canvas<'_>, scene: &Scene<'_>) -> u16 {
+    let theme = canvas.look.theme;
+    let mut x = canvas.put(1, 0, "FIXES", theme.dim) + 2;
+    if let Some(fit) = &scene.app.fit {
+        let style = if fit.missing == Bytes::ZERO { theme.good } else { theme.warn };
+        let words = format!("{} on GPU {}: {}", fit.need, fit.gpu, fit.words());
+        x = canvas.put_within(x, 0, &words, style, canvas.width().saturating_sub(1)) + 2;
+    }
+    match scene.app.hidden_findings(scene.context) {
+        0 => x,
+        n => canvas.put(x, 0, &format!("{n} hidden"), theme.warn) + 2,
+    }
+}
+
+/// What stands where there is no fix to show.
+fn nothing(scene: &Scene<'_>) -> &'static str {
+    let hides = scene.app.hidden_findings(scene.context) > 0;
+    if hides { "nothing else to mend" } else { "nothing to mend" }
 }
 
 fn one(canvas: &mut Canvas<'_>, finding: &Finding, y: u16) -> u16 {
@@ -137,12 +159,12 @@ const fn basis(provenance: Provenance) -> &'static str {
 /// Draws the page of all fixes: a list, and the selected one in full below.
 pub fn page(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
     let theme = canvas.look.theme;
-    let findings = scene.context.findings;
+    let findings = scene.app.findings(scene.context);
+    let x = title(canvas, scene);
     if findings.is_empty() {
-        canvas.put(1, 0, "FIXES  nothing to mend", theme.dim);
+        canvas.put(x, 0, nothing(scene), theme.dim);
         return;
     }
-    canvas.put(1, 0, "FIXES", theme.dim);
     let at = scene.app.finding.min(findings.len() - 1);
     let rows = usize::from(canvas.height() / 3).clamp(1, findings.len());
     let first = (at + 1).saturating_sub(rows);
@@ -169,7 +191,7 @@ pub fn page(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
         height: area.height.saturating_sub(top + 1),
     };
     let mut doc = Doc::new(part.width, canvas.look);
-    whole(&mut doc, &findings[at]);
+    whole(&mut doc, findings[at]);
     doc.draw(&mut canvas.part(part), scene.app.scroll);
 }
 

@@ -341,13 +341,21 @@ fn line(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, focused: bool
     };
     // From the right: leftovers, use, how full. Each has its place.
     let zombies = gpu.counts.zombies;
+    let fault = gpu_words::fault(gpu);
     let counted = match zombies {
+        _ if let Some(seen) = fault => {
+            if roomy {
+                format!("XID {}", seen.xid.code)
+            } else {
+                "xid".to_owned()
+            }
+        }
         0 if roomy => ledger::count(gpu.counts.holders as usize, "holder"),
         0 => String::new(),
         n if roomy => ledger::count(n as usize, "zombie"),
         n => format!("{n}z"),
     };
-    let style = if zombies > 0 { theme.bad } else { theme.dim };
+    let style = if zombies > 0 || fault.is_some() { theme.bad } else { theme.dim };
     canvas.put_right(end, 0, &counted, style);
     let mut right = end.saturating_sub(if roomy { 11 } else { 3 });
     if width >= 36 {

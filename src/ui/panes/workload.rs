@@ -24,7 +24,7 @@ pub fn workload(doc: &mut Doc, holder: &Holder) {
         None => doc.head_with("WORKLOAD", "not recognised", theme.dim),
     }
     files(doc, holder, process);
-    match &process.server {
+    match holder.server.as_ref().or(process.server.as_ref()) {
         None => {}
         Some(Reading::Absent(why)) => {
             doc.head_with("SERVER", &format!("says nothing: {}", why.words()), theme.dim);
