@@ -29,6 +29,7 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             [CompletionResult]::new('--theme', '--theme', [CompletionResultType]::ParameterName, 'The theme of the live view; `vramlens config --themes` lists them')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Any setting: --set kill.confirm=false')
             [CompletionResult]::new('--host', '--host', [CompletionResultType]::ParameterName, 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill')
+            [CompletionResult]::new('--need', '--need', [CompletionResultType]::ParameterName, 'What is to be started: the view says whether it fits, and after which of the fixes: 12GiB')
             [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print the version; with --verbose all that a report of a fault needs, and nothing private')
             [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print the version; with --verbose all that a report of a fault needs, and nothing private')
             [CompletionResult]::new('-v', '-v', [CompletionResultType]::ParameterName, 'Say more: with --version')

@@ -134,7 +134,7 @@ _vramlens() {
 
     case "${cmd}" in
         vramlens)
-            opts="-V -v -h --version --verbose --json --config --log --gpu --interval --color --theme --set --ascii --isolate --host --once --demo --help triage kill explain fit fixes run record replay serve doctor config gen help"
+            opts="-V -v -h --version --verbose --json --config --log --gpu --interval --color --theme --set --ascii --isolate --host --once --demo --need --help triage kill explain fit fixes run record replay serve doctor config gen help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -169,6 +169,10 @@ _vramlens() {
                     return 0
                     ;;
                 --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --need)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

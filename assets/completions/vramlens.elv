@@ -26,6 +26,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --theme 'The theme of the live view; `vramlens config --themes` lists them'
             cand --set 'Any setting: --set kill.confirm=false'
             cand --host 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill'
+            cand --need 'What is to be started: the view says whether it fits, and after which of the fixes: 12GiB'
             cand -V 'Print the version; with --verbose all that a report of a fault needs, and nothing private'
             cand --version 'Print the version; with --verbose all that a report of a fault needs, and nothing private'
             cand -v 'Say more: with --version'

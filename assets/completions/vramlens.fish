@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_vramlens_global_optspecs
-    string join \n V/version v/verbose json config= log= gpu= interval= color= theme= set= ascii isolate host= once demo h/help
+    string join \n V/version v/verbose json config= log= gpu= interval= color= theme= set= ascii isolate host= once demo need= h/help
 end
 
 function __fish_vramlens_needs_command
@@ -37,6 +37,7 @@ never\t'Never'
 complete -c vramlens -n "__fish_vramlens_needs_command" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
 complete -c vramlens -n "__fish_vramlens_needs_command" -l set -d 'Any setting: --set kill.confirm=false' -r
 complete -c vramlens -n "__fish_vramlens_needs_command" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
+complete -c vramlens -n "__fish_vramlens_needs_command" -l need -d 'What is to be started: the view says whether it fits, and after which of the fixes: 12GiB' -r
 complete -c vramlens -n "__fish_vramlens_needs_command" -s V -l version -d 'Print the version; with --verbose all that a report of a fault needs, and nothing private'
 complete -c vramlens -n "__fish_vramlens_needs_command" -s v -l verbose -d 'Say more: with --version'
 complete -c vramlens -n "__fish_vramlens_needs_command" -l json -d 'Print JSON instead of text'
