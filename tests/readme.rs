@@ -96,7 +96,7 @@ fn shows(expected: &[String], said: &str, pids: [u32; 3]) -> Result<(), String> 
         skips = false;
     }
     let rest: Vec<String> = said.collect();
-    let done = skips || rest.iter().all(|line| line.is_empty());
+    let done = skips || rest.iter().all(String::is_empty);
     if done { Ok(()) } else { Err(format!("more is said: {}", rest.join("\n"))) }
 }
 

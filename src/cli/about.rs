@@ -201,7 +201,8 @@ mod tests {
             Some(value.to_owned())
         };
         let rows = rows(&Common::default(), &env);
-        let text: String = rows.iter().map(|(name, value)| format!("{name} {value}\n")).collect();
+        let lines: Vec<String> = rows.iter().map(|row| format!("{} {}", row.0, row.1)).collect();
+        let text = lines.join("\n");
         for private in ["secret", "192.0.2", "\u{1b}"] {
             assert!(!text.contains(private), "{text}");
         }

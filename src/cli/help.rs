@@ -226,10 +226,10 @@ mod tests {
     fn examples_parse() {
         for (name, rows) in EXAMPLES {
             for (line, _) in *rows {
-                let own = line.split('|').map(str::trim).find(|part| part.starts_with("vramlens"));
-                let own = own.or_else(|| line.find("vramlens").map(|at| &line[at..]));
-                let words = own.unwrap().split(" > ").next().unwrap().split_whitespace();
-                let words: Vec<&str> = words.collect();
+                // The first of a pipe that is ours, without what goes before it (ssh HOST).
+                let own = line.split('|').find(|part| part.contains("vramlens")).unwrap();
+                let own = own.split(" > ").next().unwrap().split_whitespace();
+                let words: Vec<&str> = own.skip_while(|word| *word != "vramlens").collect();
                 if let Err(error) = Cli::try_parse_from(&words) {
                     panic!("{name}: {line}: {error}");
                 }
