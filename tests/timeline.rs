@@ -9,7 +9,7 @@ use vramlens::history::History;
 use vramlens::ids::{CudaOrdinal, GpuIndex, Pid, ProcId};
 use vramlens::sample::{
     AllocatorBackend, AllocatorBasis, AllocatorDevice, AllocatorSample, Gap, GapCause, GpuSample,
-    ProcSample, Reading, Tick, Why,
+    ProcSample, Reading, Tick, Why, XidEvent,
 };
 use vramlens::units::Bytes;
 
@@ -43,6 +43,25 @@ impl Session {
 
 fn one(kind: MarkerKind, second: u64, words: &str) -> (MarkerKind, u64, String) {
     (kind, second, words.to_owned())
+}
+
+#[test]
+fn a_fault_that_the_driver_reports_is_marked() {
+    let mut session = Session::default();
+    session.gpu(0, &[]);
+    let mut tick = gpu_tick(T0 + 1_000, vec![gpu(0)]);
+    let Tick::Gpus(gpus) = &mut tick else { unreachable!() };
+    gpus.xid.events.push(XidEvent {
+        at: gpus.at,
+        gpu: gpus.gpus[0].uuid.clone(),
+        code: 31,
+        gpu_instance: None,
+        compute_instance: None,
+    });
+    session.push(&tick);
+    let words = session.all().pop().unwrap();
+    assert_eq!((words.0, words.1), (MarkerKind::Xid, 1));
+    assert!(words.2.starts_with("XID 31"), "{}", words.2);
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! What the loop owns: the history, the view made of it, the state of the screen, and where ticks
 //! come from.
 
+mod feed;
 mod hosts;
 
 use std::io;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
@@ -13,46 +12,21 @@ use crate::analyze::timeline::Timeline;
 use crate::analyze::{Moment, View};
 use crate::history::History;
 use crate::ids::Stamp;
-use crate::record;
 use crate::rules::{self, Finding};
 use crate::runtime::cost::{Counts, Meter};
-use crate::runtime::inspector::Inspector;
 use crate::runtime::kill::Killing;
 use crate::runtime::models::Models;
-use crate::runtime::options::{Options, absent, blank, driver, probe};
-use crate::runtime::player::Remote;
-use crate::runtime::remote::{Setup, fleet::Fleet};
+use crate::runtime::options::{Options, absent, blank};
+use crate::runtime::remote::fleet::Fleet;
 use crate::runtime::replaying::{Foreseen, Replaying};
-use crate::runtime::sampler::{Sampled, Sampler};
-use crate::runtime::{clock, gather, player};
+use crate::runtime::sampler::Sampled;
+use crate::runtime::{clock, gather};
 use crate::sample::Tick;
-use crate::source::replay::Pace;
-use crate::source::{Progress, SourceError};
+use crate::source::SourceError;
 use crate::ui::{self, App, Position};
 
-/// Where ticks come from.
-#[derive(Debug, Clone)]
-pub enum From {
-    /// The driver.
-    Driver,
-    /// The recording that is built in; it begins again at its end.
-    Demo,
-    /// A recording, this many times as fast.
-    File(PathBuf, f64),
-    /// Several machines.
-    Hosts(Arc<Setup>),
-}
-
-impl From {
-    /// What the banner says of a recording. Hostile text.
-    pub fn title(&self) -> Option<String> {
-        match self {
-            Self::Driver | Self::Hosts(_) => None,
-            Self::Demo => Some("an NVIDIA H200, built in".to_owned()),
-            Self::File(path, _) => Some(path.display().to_string()),
-        }
-    }
-}
+pub use feed::{DEMO, From};
+use feed::{Feed, open};
 
 /// Something that another thread found out.
 #[derive(Debug)]
@@ -65,13 +39,6 @@ pub enum Answer {
     Settings(crate::runtime::reload::Outcome),
     /// What is in the rest of a recording.
     Foreseen(Box<Foreseen>),
-}
-
-/// The open source.
-enum Feed {
-    Driver { sampler: Sampler, inspector: Inspector },
-    Recording,
-    Hosts,
 }
 
 /// The state of a session.
@@ -375,59 +342,4 @@ impl Live {
             sampler.nudge();
         }
     }
-}
-
-/// The recording that is built in.
-pub(super) const DEMO: &[u8] = include_bytes!("../../assets/demo.vrt");
-
-type Opened = (Feed, Receiver<Sampled>, Receiver<Tick>);
-
-fn open(options: &Options, from: &From, remote: &Remote) -> io::Result<Opened> {
-    match from {
-        From::Driver => {
-            let progress = Arc::new(Progress::default());
-            let source = driver(options, &progress);
-            let (sampler, samples) = Sampler::spawn(
-                options.interval_ms,
-                crate::source::Wants::default(),
-                progress,
-                source,
-            )?;
-            let (inspector, facts) = Inspector::spawn(probe(options))?;
-            Ok((Feed::Driver { sampler, inspector }, samples, facts))
-        }
-        From::Hosts(_) => Ok((Feed::Hosts, never(), never())),
-        From::Demo => {
-            let open = || record::Reader::new(DEMO).map_err(unreadable);
-            Ok((Feed::Recording, player::spawn_under(remote, 1.0, open)?, never()))
-        }
-        From::File(path, speed) => {
-            let path = path.clone();
-            let samples = if path.as_os_str() == "-" {
-                player::spawn(Pace::AsItComes, || {
-                    record::Reader::new(io::BufReader::new(io::stdin())).map_err(unreadable)
-                })?
-            } else {
-                player::spawn_under(remote, *speed, move || {
-                    let recording = record::Recording::open(&path);
-                    recording.and_then(|open| open.ticks(None)).map_err(|error| {
-                        SourceError::Stream(format!("{}: {error}", path.display()))
-                    })
-                })?
-            };
-            Ok((Feed::Recording, samples, never()))
-        }
-    }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn unreadable(error: record::ReadError) -> SourceError {
-    SourceError::Stream(error.to_string())
-}
-
-/// A channel on which nothing comes; it stays open, so that the loop need not know.
-fn never<T>() -> Receiver<T> {
-    let (to, from) = mpsc::channel(1);
-    std::mem::forget(to);
-    from
 }

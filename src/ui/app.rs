@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use ratatui::layout::Rect;
 
 use super::action::{Action, KeyMap};
+use super::charts::Charts;
 use super::columns::Columns;
 use super::dismissed::Dismissed;
 use super::filter::Filter;
@@ -13,11 +14,9 @@ use super::look::Themes;
 use super::rows::{Choice, Row, RowKey, Sort, Subject, build};
 use super::theme::Look;
 use super::time::{ChartForm, Play};
-use crate::analyze::timeline::Timeline;
 use crate::analyze::{Holder, View};
 use crate::fields::{FieldId, OwnCost};
-use crate::history::{ChartPoint, History, StackPoint};
-use crate::ids::{GpuUuid, Pid, Stamp};
+use crate::ids::GpuUuid;
 use crate::rules::{Finding, Fit, Wanted};
 
 /// What is set once and rarely changes.
@@ -334,75 +333,6 @@ impl App {
     /// Says something in the message line.
     pub fn say(&mut self, text: impl Into<String>) {
         self.message = Some(Message { text: text.into(), error: false });
-    }
-}
-
-/// What the screen asks of the past; the history answers.
-pub trait Charts {
-    /// The moment of the newest tick.
-    fn latest(&self) -> Option<Stamp>;
-
-    /// The oldest moment that can be shown.
-    fn oldest(&self) -> Option<Stamp>;
-
-    /// Used memory of a GPU between two moments (milliseconds since boot), the older first.
-    fn gpu(&self, gpu: &GpuUuid, span_ms: (u64, u64), columns: usize) -> Vec<Option<ChartPoint>>;
-
-    /// The same of one process on it.
-    fn holder(
-        &self,
-        holder: (&GpuUuid, Pid),
-        span_ms: (u64, u64),
-        columns: usize,
-    ) -> Vec<Option<ChartPoint>>;
-
-    /// Who held a GPU's memory between two moments; nothing where that was not kept.
-    fn stack(
-        &self,
-        _gpu: &GpuUuid,
-        _span_ms: (u64, u64),
-        _columns: usize,
-        _named: &[Pid],
-    ) -> Vec<Option<StackPoint>> {
-        Vec::new()
-    }
-
-    /// What happened when; `None` where nobody kept it.
-    fn timeline(&self) -> Option<&Timeline> {
-        None
-    }
-}
-
-impl Charts for History {
-    fn latest(&self) -> Option<Stamp> {
-        Self::latest(self)
-    }
-
-    fn oldest(&self) -> Option<Stamp> {
-        Self::oldest(self)
-    }
-
-    fn gpu(&self, gpu: &GpuUuid, span_ms: (u64, u64), columns: usize) -> Vec<Option<ChartPoint>> {
-        self.gpu_chart(gpu, span_ms.0, span_ms.1, columns)
-    }
-
-    fn holder(
-        &self,
-        (gpu, pid): (&GpuUuid, Pid),
-        span_ms: (u64, u64),
-        columns: usize,
-    ) -> Vec<Option<ChartPoint>> {
-        self.holder_chart(gpu, pid, span_ms.0, span_ms.1, columns)
-    }
-
-    fn stack(
-        &self,
-        gpu: &GpuUuid,
-        span_ms: (u64, u64),
-        columns: usize,
-        named: &[Pid],
-    ) -> Vec<Option<StackPoint>> {
-        self.gpu_stack(gpu, span_ms, columns, named)
     }
 }
 

@@ -4,6 +4,7 @@
 pub mod action;
 mod app;
 mod chart;
+mod charts;
 pub mod columns;
 mod commands;
 mod dismissed;
@@ -28,9 +29,10 @@ mod update;
 mod words;
 
 pub use app::{
-    App, Charts, Context, Drawn, Hit, Message, NoGpu, Page, Position, Prompt, PromptKind, Settings,
-    Tab, Wants,
+    App, Context, Drawn, Hit, Message, NoGpu, Page, Position, Prompt, PromptKind, Settings, Tab,
+    Wants,
 };
+pub use charts::Charts;
 pub use draw::{draw, draw_on};
 pub use event::{Effect, Event, PlayStep, Seek};
 pub use look::Themes;

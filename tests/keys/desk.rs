@@ -85,17 +85,6 @@ impl Desk {
         self.app.findings(context)
     }
 
-    /// What stands on the screen.
-    pub fn screen(&self) -> String {
-        let area = Rect::new(0, 0, self.size.0, self.size.1);
-        let context = Context { view: &self.view, history: &self.past, findings: &self.findings };
-        let mut buffer = Buffer::empty(area);
-        draw_on(&mut buffer, area, &self.app, context);
-        let rows = (0..area.height)
-            .map(|y| (0..area.width).map(|x| buffer[(x, y)].symbol()).collect::<String>());
-        rows.collect::<Vec<_>>().join("\n")
-    }
-
     pub fn selected_pid(&self) -> Option<u32> {
         let rows = self.app.rows(&self.view);
         match rows.get(self.app.selected_in(&rows))?.subject {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::words::{cause, short_name};
 use super::{Marker, MarkerKind, Timeline};
+use crate::analyze::xid;
 use crate::history::{History, Look, gpu_of_device, listed_on};
 use crate::ids::{GpuUuid, Pid, ProcId, Stamp};
 use crate::sample::{Gap, GpuSample, GpuTick, ProcSample, Reading};
@@ -136,6 +137,12 @@ impl Watch {
             }
         }
         self.gone(tick, history, line);
+        for event in &tick.xid.events {
+            let Some(track) = history.gpu(&event.gpu) else { continue };
+            let index = track.facts.index;
+            let note = xid::meaning(event.code).meaning;
+            line.add(Marker::xid(event.at, event.gpu.clone(), index, event.code, note));
+        }
     }
 
     /// A row of a list; `came` says whether one that is new has just come, and whether nothing was
