@@ -143,7 +143,7 @@ fn driver(machine: &MachineFacts) -> String {
         Some(Reading::Value(version)) => format!("{version} (kernel module)"),
         Some(Reading::Absent(why)) => format!("loaded, version unknown ({})", why.words()),
         None if machine.nouveau => "nouveau".to_owned(),
-        None => "no kernel module is loaded".to_owned(),
+        None => "no kernel module is to be seen".to_owned(),
     }
 }
 
