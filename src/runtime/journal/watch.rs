@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 
 use crate::analyze::{Freshness, View};
 
+/// A call that hangs has its name soon; longer is not waited for it.
+const NAMELESS_MS: u64 = 10_000;
+
 /// Compares each view with the one before.
 #[derive(Debug)]
 pub(super) struct Watch {
@@ -35,7 +38,9 @@ impl Watch {
         }
         let mut lines = Vec::new();
         match &view.freshness {
-            Freshness::Stalled { call, gpu, .. } if !self.stalled => {
+            Freshness::Stalled { call, gpu, for_ms }
+                if !self.stalled && (call.is_some() || *for_ms > NAMELESS_MS) =>
+            {
                 self.stalled = true;
                 let call = call.as_deref().map_or_else(String::new, |call| format!(" {call}"));
                 let gpu = gpu.map_or_else(String::new, |gpu| format!(" on GPU {gpu}"));
@@ -74,6 +79,9 @@ mod tests {
         let mut view = View::build(&History::new(), &blank(clock::now(), 1000));
         let mut watch = Watch::new();
         assert_eq!(watch.changes(&view), Vec::<String>::new());
+        let nameless = |for_ms| Freshness::Stalled { call: None, gpu: None, for_ms };
+        view.freshness = nameless(3000);
+        assert_eq!(watch.changes(&view), Vec::<String>::new());
         let call = Some("nvmlDeviceGetMemoryInfo".to_owned());
         view.freshness = Freshness::Stalled { call, gpu: None, for_ms: 3000 };
         let said = ["the driver does not answer nvmlDeviceGetMemoryInfo"];
@@ -85,6 +93,8 @@ mod tests {
         assert_eq!(watch.failed("the GPU is lost"), ["the GPU is lost"]);
         assert_eq!(watch.failed("the GPU is lost"), Vec::<String>::new());
         assert_eq!(watch.changes(&view), ["the driver answers again"]);
+        view.freshness = nameless(20_000);
+        assert_eq!(watch.changes(&view), ["the driver does not answer"]);
         view.freshness = Freshness::Replay;
         view.dropped_ticks = 9;
         assert_eq!(watch.changes(&view), Vec::<String>::new());
