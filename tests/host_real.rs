@@ -210,3 +210,30 @@ fn from_outside_a_process_in_a_namespace_shows_both_numbers() {
     nix::sys::signal::kill(outer, nix::sys::signal::Signal::SIGKILL).unwrap();
     child.wait().unwrap();
 }
+
+/// A process that does nothing is read at every look no more, and its end is noticed all the same.
+#[test]
+fn the_end_of_a_process_that_rests_shows_in_the_next_look() {
+    let device = Device::new();
+    let holder = Holder::start(&["open", device.path()], 1);
+    let pid = holder.pid();
+    let mut probe = probe(&device);
+    let mut at = now();
+    for _ in 0..40 {
+        let tick = probe.look(at, &[]);
+        assert!(of(&tick, pid).is_some());
+        at.boot_ms += 1_000;
+    }
+    let raw = nix::unistd::Pid::from_raw(pid.cast_signed());
+    assert_eq!(nix::sys::signal::kill(raw, nix::sys::signal::Signal::SIGSTOP), Ok(()));
+    until("it is stopped", || state(pid) == Some('T'));
+    // Its state is read every few looks.
+    let seen = (0..5).any(|_| {
+        at.boot_ms += 1_000;
+        of(&probe.look(at, &[]), pid).is_some_and(|sample| sample.state == ProcState::Stopped)
+    });
+    assert!(seen);
+    drop(holder);
+    at.boot_ms += 1_000;
+    assert!(of(&probe.look(at, &[]), pid).is_none());
+}

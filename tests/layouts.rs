@@ -117,7 +117,7 @@ fn with_numbers(view: &mut View, numbers: &[u64; 8]) {
         holder.growth = Growth::Changing { per_minute };
         holder.peak = holder.bytes;
         if let Some(process) = &mut holder.process {
-            process.rss = Reading::Value(Bytes(rss / n));
+            std::sync::Arc::make_mut(process).rss = Reading::Value(Bytes(rss / n));
         }
     }
     let sample = &mut view.gpus[0].sample;

@@ -11,6 +11,7 @@ mod ticks;
 mod views;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::Value;
 use vramlens::analyze::{Fragmentation, Freshness, Growth, View};
@@ -118,6 +119,7 @@ fn full() -> View {
         }));
         holder.server = Some(Reading::Value(server()));
         if let Some(process) = &mut holder.process {
+            let process = Arc::make_mut(process);
             process.cpu = Reading::Value(Percent(97.3));
             process.rss = bytes(4);
         }
@@ -221,7 +223,8 @@ fn what_is_absent_has_no_sample() {
 fn hostile_names_stay_inside_their_labels() {
     let mut view = views::busy();
     view.holders[0].pid = Pid(7);
-    view.holders[0].process.as_mut().unwrap().comm = "a\"} 1\nvramlens_up 0\u{1b}[2J\\".to_owned();
+    Arc::make_mut(view.holders[0].process.as_mut().unwrap()).comm =
+        "a\"} 1\nvramlens_up 0\u{1b}[2J\\".to_owned();
     let page = prometheus(&view);
     assert_eq!(samples(&page).filter(|sample| name(sample) == "vramlens_up").count(), 1);
     assert!(page.contains("comm=\"a\\\"} 1␊vramlens_up 0␛[2J\\\\\""), "{page}");

@@ -5,6 +5,8 @@
 mod paper;
 mod scenes;
 
+use std::sync::Arc;
+
 use insta::assert_snapshot;
 use paper::{ASCII, COLOUR, MONO, app, drawn, page, screen, show, styles, text};
 use proptest::prelude::*;
@@ -189,13 +191,13 @@ fn a_tree_and_a_filter() {
     app.filter = Filter::parse("vram>5G");
     let mut view = scenes::many(8, 6);
     for holder in &mut view.holders {
-        holder.process.as_mut().unwrap().parent = vramlens::ids::Pid(19_000);
+        Arc::make_mut(holder.process.as_mut().unwrap()).parent = vramlens::ids::Pid(19_000);
     }
     // One of them is the child of another.
     let on_it: Vec<usize> =
         (0..view.holders.len()).filter(|&n| view.holders[n].index == GpuIndex(3)).collect();
     let parent = view.holders[on_it[1]].pid;
-    view.holders[on_it[2]].process.as_mut().unwrap().parent = parent;
+    Arc::make_mut(view.holders[on_it[2]].process.as_mut().unwrap()).parent = parent;
     assert_snapshot!("tree_120x40", text(&screen(&app, &view, &[], (120, 40))));
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use super::kept::Kept;
 use super::ledger::Entry;
 use super::scene::{Scene, listed_rows};
 use super::{
@@ -17,13 +18,19 @@ use crate::units::Bytes;
 impl View {
     /// Builds the view of a moment. Pure: the same history and moment give the same view.
     pub fn build(history: &History, moment: &Moment) -> Self {
+        Self::build_next(history, moment, &mut Kept::default())
+    }
+
+    /// The same view, with less work where only some of it has changed since the one for which
+    /// `kept` was used last.
+    pub fn build_next(history: &History, moment: &Moment, kept: &mut Kept) -> Self {
         if let Some(at_ms) = moment.at_boot_ms {
             return past::build(history, moment, at_ms);
         }
         let mut view = Self::empty(history, moment);
         let Some(tick) = history.gpu_tick() else { return view };
         let scene = Scene::new(history, moment, tick);
-        view.holders = holders::all(&scene);
+        view.holders = holders::all(&scene, kept);
         view.relatives = relatives(&scene, &view.holders);
         let joined = Joined::new(&view);
         let gpus = tick.gpus.iter().map(|gpu| gpu_view(&scene, gpu, &joined)).collect();

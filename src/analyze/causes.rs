@@ -78,7 +78,7 @@ fn hidden(here: &[&Holder]) -> Option<Cause> {
 fn managed(here: &[&Holder]) -> Option<Cause> {
     let cuda = of(here, |holder| {
         let uvm = |p: &crate::sample::ProcSample| p.devices.value().is_some_and(|fds| fds.uvm);
-        holder.listed && holder.kinds.compute && holder.process.as_ref().is_some_and(uvm)
+        holder.listed && holder.kinds.compute && holder.process.as_deref().is_some_and(uvm)
     });
     match cuda.as_slice() {
         [] => None,
@@ -93,7 +93,7 @@ fn managed(here: &[&Holder]) -> Option<Cause> {
 fn display(here: &[&Holder]) -> Option<Cause> {
     let drm = |p: &crate::sample::ProcSample| p.devices.value().is_some_and(|fds| fds.drm);
     let shown =
-        of(here, |holder| holder.kinds.graphics || holder.process.as_ref().is_some_and(drm));
+        of(here, |holder| holder.kinds.graphics || holder.process.as_deref().is_some_and(drm));
     (!shown.is_empty())
         .then(|| cause("display", &shown, format!("graphics memory of {}", named(&shown))))
 }

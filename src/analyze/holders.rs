@@ -1,11 +1,10 @@
 //! Every holder of every GPU: what the driver lists, and who it does not list.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::kept::Kept;
 use super::scene::{ListedRow, Presence, Scene, is_defunct, listed_rows};
 use super::verdict::{self, Case, Link};
-use super::workload::{Workload, recognise};
 use super::{Growth, Holder, fragment, growth, served};
 use crate::ids::{Pid, ProcId};
 use crate::sample::{GpuSample, ProcKinds, ProcSample, ProcState, Reading, Why};
@@ -26,7 +25,7 @@ struct Unlisted<'a> {
 }
 
 /// All of them: per GPU the listed rows in the driver's order, then those not listed.
-pub fn all(scene: &Scene<'_>) -> Vec<Holder> {
+pub fn all(scene: &Scene<'_>, kept: &mut Kept) -> Vec<Holder> {
     let (ghosts, unlisted) = survivors(scene);
     let mut holders: Vec<Holder> =
         scene.rows.iter().map(|row| listed(scene, row, &ghosts)).collect();
@@ -36,21 +35,13 @@ pub fn all(scene: &Scene<'_>) -> Vec<Holder> {
             holders.push(not_listed(scene, gpu, process, &ghosts));
         }
     }
-    workloads(scene, &mut holders);
-    holders
-}
-
-/// Recognises every process once, however many GPUs it has memory on.
-fn workloads(scene: &Scene<'_>, holders: &mut [Holder]) {
-    let mut known: HashMap<ProcId, Option<Workload>> = HashMap::new();
-    for holder in holders {
+    for holder in &mut holders {
         let Some(process) = &holder.process else { continue };
-        let found = known
-            .entry(process.id)
-            .or_insert_with(|| recognise(process, &scene.ancestors(process)).known().cloned());
-        holder.workload.clone_from(found);
+        holder.workload = kept.workload(scene, process);
         holder.server = served::said(scene, process);
     }
+    kept.forget_others();
+    holders
 }
 
 /// Whether it only asks the driver for figures, as this program does. The driver's library opens
@@ -189,9 +180,7 @@ fn listed(scene: &Scene<'_>, listed: &ListedRow<'_>, ghosts: &[Ghost<'_>]) -> Ho
         }),
         sm: row.sm,
         // A dead row keeps the last facts of its process: whose it was.
-        process: process
-            .or_else(|| track.and_then(|track| track.facts.as_ref()))
-            .map(|process| ProcSample::clone(process)),
+        process: process.or_else(|| track.and_then(|track| track.facts.as_ref())).map(Arc::clone),
         age_ms: process.map_or(Reading::Absent(absent_process(presence)), |p| age(scene, p)),
         verdict,
         survivors: kept_by.iter().map(|(id, _)| *id).collect(),
@@ -243,7 +232,7 @@ fn not_listed(
         fragmentation: super::Fragmentation::None,
         workload: None,
         server: None,
-        process: Some(ProcSample::clone(process)),
+        process: Some(Arc::clone(process)),
     }
 }
 

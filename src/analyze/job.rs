@@ -42,7 +42,7 @@ impl<'a> Family<'a> {
     /// Of a view: those that live.
     pub fn new(view: &'a View) -> Self {
         let living = |h: &&'a Holder| h.id.is_some();
-        let held = view.holders.iter().filter(living).filter_map(|h| h.process.as_ref());
+        let held = view.holders.iter().filter(living).filter_map(|h| h.process.as_deref());
         let others = view.relatives.iter().map(|process| &**process);
         Self {
             by_pid: others.chain(held).map(|process| (process.id.pid, process)).collect(),

@@ -141,7 +141,7 @@ fn left(after: &View, plan: &KillPlan, row: &PlanRow) -> Option<Remaining> {
     // Whoever is only waiting for its parent to take note holds nothing any more.
     let ended = |process: &ProcSample| process.state == ProcState::Zombie && process.threads <= 1;
     if let Some(holder) = after.holders.iter().find(|h| h.id == Some(row.id)) {
-        if holder.process.as_ref().is_some_and(&ended) && !holder.listed {
+        if holder.process.as_deref().is_some_and(&ended) && !holder.listed {
             return None;
         }
         let (reason, command) = still_there(holder, plan.order.preset);

@@ -8,6 +8,7 @@ mod freshness;
 mod growth;
 mod holders;
 mod job;
+mod kept;
 mod kill_plan;
 mod kill_proof;
 mod ledger;
@@ -23,6 +24,7 @@ pub mod xid;
 
 pub mod select;
 
+pub use kept::Kept;
 pub use kill_plan::{ExpectedBytes, KillPlan, PlanRow, Refusal, freed_by, plan, zombies};
 pub use kill_proof::{Freed, KillProof, Remaining, kill_proof};
 pub use ledger::{Entry, Ledger};

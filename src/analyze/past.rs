@@ -1,6 +1,7 @@
 //! The view of an earlier moment, from what history has kept of it.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::ledger::Entry;
 use super::workload::recognise;
@@ -147,14 +148,18 @@ fn holder(track: &HolderTrack, bytes: Bytes, at_ms: u64) -> Holder {
         peak: track.peak.ok_or(Why::NotSupported).into(),
         growth: Growth::NotYet,
         sm: Reading::Absent(Why::NotAsked),
-        process: track.facts.as_deref().cloned(),
+        process: track.facts.clone(),
         age_ms: age.ok_or(Why::Gone).into(),
         verdict: verdict(),
         survivors: Vec::new(),
         allocator: None,
         fragmentation: Fragmentation::None,
         server: None,
-        workload: track.facts.as_deref().and_then(|facts| recognise(facts, &[]).known().cloned()),
+        workload: track
+            .facts
+            .as_deref()
+            .and_then(|facts| recognise(facts, &[]).known().cloned())
+            .map(Arc::new),
     }
 }
 

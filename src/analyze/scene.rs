@@ -1,6 +1,7 @@
 //! The newest looks, joined: who is listed where, who lives, who descends from whom.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::Moment;
@@ -50,6 +51,8 @@ pub struct Scene<'a> {
     pub strangers: bool,
     /// Pids that are listed and live.
     living: HashSet<Pid>,
+    /// Ancestors by the parent that they begin with: siblings share them.
+    chains: HashMap<Pid, Rc<[&'a Arc<ProcSample>]>>,
 }
 
 impl<'a> Scene<'a> {
@@ -70,7 +73,13 @@ impl<'a> Scene<'a> {
             rows: Vec::new(),
             strangers: history.look().is_some_and(|look| are_strangers(look, tick)),
             living: HashSet::new(),
+            chains: HashMap::new(),
         };
+        for process in scene.look.into_iter().flat_map(|look| look.procs.values()) {
+            if !scene.chains.contains_key(&process.parent) {
+                scene.chains.insert(process.parent, scene.climb(process.parent));
+            }
+        }
         scene.rows = tick
             .gpus
             .iter()
@@ -129,18 +138,28 @@ impl<'a> Scene<'a> {
     }
 
     /// Parents, nearest first, as far as they were looked at.
-    pub fn ancestors(&self, process: &ProcSample) -> Vec<&'a ProcSample> {
-        let mut found: Vec<&ProcSample> = Vec::new();
-        let mut parent = process.parent;
+    pub fn ancestors(&self, process: &ProcSample) -> Rc<[&'a Arc<ProcSample>]> {
+        let known = self.chains.get(&process.parent).map(Rc::clone);
+        let chain = known.unwrap_or_else(|| self.climb(process.parent));
+        // Reused pids can make a process its own ancestor.
+        match chain.iter().position(|above| above.id == process.id) {
+            Some(end) => chain.iter().take(end).copied().collect(),
+            None => chain,
+        }
+    }
+
+    /// A process and all above it.
+    fn climb(&self, from: Pid) -> Rc<[&'a Arc<ProcSample>]> {
+        let mut found: Vec<&Arc<ProcSample>> = Vec::new();
+        let mut parent = from;
         while let Some(next) = self.process(parent) {
-            let known = |seen: &&ProcSample| seen.id == next.id;
-            if next.id == process.id || found.iter().any(known) || found.len() >= MAX_ANCESTORS {
+            if found.iter().any(|seen| seen.id == next.id) || found.len() >= MAX_ANCESTORS {
                 break;
             }
             found.push(next);
             parent = next.parent;
         }
-        found
+        found.into()
     }
 
     /// Whether a pid exists; `None` where that cannot be seen from here.

@@ -175,7 +175,7 @@ pub struct Holder {
     /// Its share of the multiprocessors.
     pub sm: Reading<Percent>,
     /// The kernel's facts.
-    pub process: Option<ProcSample>,
+    pub process: Option<Arc<ProcSample>>,
     /// How long it has been running, in milliseconds.
     pub age_ms: Reading<u64>,
     /// What it is.
@@ -187,7 +187,7 @@ pub struct Holder {
     /// What of its cache is of use.
     pub fragmentation: Fragmentation,
     /// What it runs and how it was started, where its arguments tell.
-    pub workload: Option<Workload>,
+    pub workload: Option<Arc<Workload>>,
     /// What its server says of itself, be it this process or the one above it that listens; `None`
     /// where neither is a server that is known.
     pub server: Option<Reading<ServerSample>>,
@@ -207,7 +207,7 @@ impl Holder {
     /// The file or folder of the model that it runs, where one is named with its whole path. An
     /// open file says more than an argument, which may be relative or a name on a hub.
     pub fn model_path(&self) -> Option<&str> {
-        let named = self.workload.as_ref().and_then(Workload::model);
+        let named = self.workload.as_deref().and_then(Workload::model);
         let open = self.process.as_ref().and_then(|process| process.model_files.first());
         let whole = |path: &&str| path.starts_with('/');
         // A folder of shards is named; any one of its files is only a part.

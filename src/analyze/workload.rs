@@ -27,7 +27,7 @@ use table::{SIGNATURES, Signature};
 /// Longest value that is kept, in characters.
 const KEPT: usize = 512;
 /// Ancestors that are asked where a process has renamed itself.
-const ANCESTORS: usize = 4;
+pub(super) const ANCESTORS: usize = 4;
 
 /// Whether it is known what a process runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -222,6 +222,18 @@ fn seen_text(origin: &Origin) -> &str {
         | Origin::OpenFile(text) => text,
         Origin::Allocator => "",
     }
+}
+
+/// Whether two samples of a process are the same in all that recognition looks at.
+pub(super) fn same_grounds(a: &ProcSample, b: &ProcSample) -> bool {
+    let read = |process: &ProcSample| {
+        process.allocator.as_ref().is_some_and(|allocator| allocator.value().is_some())
+    };
+    a.comm == b.comm
+        && a.cmdline == b.cmdline
+        && a.environment == b.environment
+        && a.model_files == b.model_files
+        && read(a) == read(b)
 }
 
 fn kept(text: &str) -> String {

@@ -7,6 +7,7 @@ mod tier;
 mod track;
 mod xids;
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -62,7 +63,9 @@ pub struct History {
     gap_pending: bool,
     gaps: VecDeque<Gap>,
     gpus: HashMap<GpuUuid, GpuTrack>,
-    live: HashMap<(GpuUuid, Pid), HolderTrack>,
+    /// Rows that are listed now, by GPU, and how many.
+    live: HashMap<GpuUuid, HashMap<Pid, HolderTrack>>,
+    live_rows: usize,
     dead: VecDeque<HolderTrack>,
     listed: HashSet<Pid>,
     procs: HashMap<ProcId, ProcTrack>,
@@ -76,25 +79,30 @@ impl History {
         Self::default()
     }
 
-    /// Takes one tick.
+    /// Takes a copy of a tick.
     pub fn push(&mut self, tick: &Tick) {
+        self.take(tick.clone());
+    }
+
+    /// Takes a tick.
+    pub fn take(&mut self, tick: Tick) {
         match tick {
-            Tick::Gpus(tick) => self.push_gpus(tick),
-            Tick::Procs(tick) => self.push_procs(tick),
-            Tick::Gap(gap) => self.push_gap(gap),
+            Tick::Gpus(tick) => self.take_gpus(tick),
+            Tick::Procs(tick) => self.take_procs(tick),
+            Tick::Gap(gap) => self.take_gap(gap),
         }
     }
 
-    fn push_gap(&mut self, gap: &Gap) {
+    fn take_gap(&mut self, gap: Gap) {
         self.gap_pending = true;
         self.latest = self.latest.max(Some(gap.to));
-        self.gaps.push_back(gap.clone());
+        self.gaps.push_back(gap);
         if self.gaps.len() > MAX_GAPS {
             self.gaps.pop_front();
         }
     }
 
-    fn push_gpus(&mut self, tick: &GpuTick) {
+    fn take_gpus(&mut self, tick: GpuTick) {
         let at_ms = tick.at.boot_ms;
         let gap = self.is_gap(at_ms);
         for sample in tick.gpus.iter().take(MAX_GPUS) {
@@ -106,15 +114,16 @@ impl History {
             track.push(at_ms, sample, gap);
         }
         let rows = tick.gpus.iter().filter_map(|gpu| gpu.processes.value());
-        self.listed = rows.flatten().map(|row| row.pid).collect();
+        self.listed.clear();
+        self.listed.extend(rows.flatten().map(|row| row.pid));
         for sample in &tick.gpus {
             self.push_rows(at_ms, sample, gap);
         }
-        self.close_rows(at_ms, tick);
+        self.close_rows(at_ms, &tick);
         self.gap_pending = false;
         self.xids.push(&tick.xid);
-        self.gpu_tick = Some(tick.clone());
         self.latest = self.latest.max(Some(tick.at));
+        self.gpu_tick = Some(tick);
         self.bound();
     }
 
@@ -141,20 +150,23 @@ impl History {
     }
 
     fn push_rows(&mut self, at_ms: u64, gpu: &GpuSample, gap: bool) {
-        for row in gpu.processes.value().into_iter().flatten() {
-            let key = (gpu.uuid.clone(), row.pid);
-            if !self.live.contains_key(&key) {
-                if self.live.len() >= MAX_LIVE {
-                    continue;
+        let Some(rows) = gpu.processes.value() else { return };
+        let mut tracks = self.live.remove(&gpu.uuid).unwrap_or_default();
+        for row in rows {
+            let track = match tracks.entry(row.pid) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(_) if self.live_rows >= MAX_LIVE => continue,
+                Entry::Vacant(new) => {
+                    self.live_rows += 1;
+                    new.insert(self.taken_up(gpu, row.pid, at_ms))
                 }
-                let track = self.taken_up(gpu, row.pid, at_ms);
-                self.live.insert(key.clone(), track);
-            }
-            if let Some(track) = self.live.get_mut(&key) {
-                let before = track.bytes.weight();
-                track.push(at_ms, row, gap);
-                self.runs = (self.runs + track.bytes.weight()).saturating_sub(before);
-            }
+            };
+            let before = track.bytes.weight();
+            track.push(at_ms, row, gap);
+            self.runs = (self.runs + track.bytes.weight()).saturating_sub(before);
+        }
+        if !tracks.is_empty() {
+            self.live.insert(gpu.uuid.clone(), tracks);
         }
     }
 
@@ -186,50 +198,45 @@ impl History {
 
     /// Rows that a list no longer names. A list that could not be read closes nothing.
     fn close_rows(&mut self, at_ms: u64, tick: &GpuTick) {
-        let readable: HashSet<_> = tick
-            .gpus
-            .iter()
-            .filter(|gpu| gpu.processes.value().is_some())
-            .map(|g| &g.uuid)
-            .collect();
-        let known: HashSet<_> = tick.gpus.iter().map(|gpu| &gpu.uuid).collect();
-        let gone: Vec<_> = self
-            .live
-            .iter()
-            .filter(|(key, track)| {
-                track.last_ms < at_ms && (readable.contains(&key.0) || !known.contains(&key.0))
-            })
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in gone {
-            if let Some(mut track) = self.live.remove(&key) {
-                let before = track.bytes.weight();
-                track.close(at_ms);
-                self.runs = (self.runs + track.bytes.weight()).saturating_sub(before);
-                self.dead.push_back(track);
+        let mut gone = Vec::new();
+        for (uuid, tracks) in &mut self.live {
+            let gpu = tick.gpus.iter().find(|gpu| gpu.uuid == *uuid);
+            if gpu.is_none_or(|gpu| gpu.processes.value().is_some()) {
+                let ended = tracks.extract_if(|_, track| track.last_ms < at_ms);
+                gone.extend(ended.map(|(_, track)| track));
             }
+        }
+        self.live.retain(|_, tracks| !tracks.is_empty());
+        self.live_rows -= gone.len();
+        // As the driver lists them, not as the tables happen to hold them.
+        gone.sort_by_key(|track| (track.index, track.pid));
+        for mut track in gone {
+            let before = track.bytes.weight();
+            track.close(at_ms);
+            self.runs = (self.runs + track.bytes.weight()).saturating_sub(before);
+            self.dead.push_back(track);
         }
     }
 
-    fn push_procs(&mut self, tick: &ProcTick) {
+    fn take_procs(&mut self, tick: ProcTick) {
         let at_ms = tick.at.boot_ms;
         let mut before = self.look.take().map(|look| look.procs).unwrap_or_default();
         let mut procs = HashMap::with_capacity(tick.procs.len().min(MAX_PROCS));
-        for process in tick.procs.iter().take(MAX_PROCS) {
-            // Most processes have not changed since the last look: those are kept once.
-            let kept = before.remove(&process.id.pid).filter(|kept| **kept == *process);
-            procs.insert(process.id.pid, kept.unwrap_or_else(|| Arc::new(process.clone())));
+        for process in tick.procs.into_iter().take(MAX_PROCS) {
             let listed = self.listed.contains(&process.id.pid);
             self.procs
                 .entry(process.id)
-                .or_insert_with(|| ProcTrack::new(at_ms, process))
-                .push(at_ms, process, listed);
+                .or_insert_with(|| ProcTrack::new(at_ms, &process))
+                .push(at_ms, &process, listed);
+            // Most processes have not changed since the last look: those are kept once.
+            let kept = before.remove(&process.id.pid).filter(|kept| **kept == process);
+            procs.insert(process.id.pid, kept.unwrap_or_else(|| Arc::new(process)));
         }
         self.procs.retain(|id, _| procs.get(&id.pid).is_some_and(|process| process.id == *id));
-        for track in self.live.values_mut() {
+        for track in self.live.values_mut().flat_map(HashMap::values_mut) {
             track.look(at_ms, procs.get(&track.pid));
         }
-        let look = Look { at: tick.at, scan: tick.scan, host: tick.host.clone(), procs };
+        let look = Look { at: tick.at, scan: tick.scan, host: tick.host, procs };
         self.push_allocated(at_ms, &look);
         self.look = Some(look);
         self.latest = self.latest.max(Some(tick.at));
@@ -265,9 +272,9 @@ impl History {
             }
         }
         if self.runs > MAX_RUNS {
-            let share = (MAX_RUNS * 3 / 4 / self.live.len().max(1)).max(3);
+            let share = (MAX_RUNS * 3 / 4 / self.live_rows.max(1)).max(3);
             self.runs = 0;
-            for track in self.live.values_mut() {
+            for track in self.live.values_mut().flat_map(HashMap::values_mut) {
                 track.bytes.thin(share);
                 self.runs += track.bytes.weight();
             }
@@ -319,12 +326,12 @@ impl History {
 
     /// The past of a row that is listed now.
     pub fn holder(&self, gpu: &GpuUuid, pid: Pid) -> Option<&HolderTrack> {
-        self.live.get(&(gpu.clone(), pid))
+        self.live.get(gpu)?.get(&pid)
     }
 
     /// Every row that is remembered: listed now, and not any more, in no order.
     pub fn holders(&self) -> impl Iterator<Item = &HolderTrack> {
-        self.live.values().chain(&self.dead)
+        self.live.values().flat_map(HashMap::values).chain(&self.dead)
     }
 
     /// Rows that left the lists, the longest gone first.
@@ -344,7 +351,7 @@ impl History {
 
     /// Runs kept for all holders together, 8 bytes each, and rows: for the self-check.
     pub fn weight(&self) -> (usize, usize) {
-        (self.runs, self.live.len() + self.dead.len())
+        (self.runs, self.live_rows + self.dead.len())
     }
 }
 

@@ -83,9 +83,14 @@ impl GpuTrack {
 }
 
 fn without_list(sample: &GpuSample) -> GpuSample {
-    let mut facts = sample.clone();
-    facts.processes = crate::sample::Reading::Absent(crate::sample::Why::NotAsked);
-    facts
+    GpuSample {
+        processes: crate::sample::Reading::Absent(crate::sample::Why::NotAsked),
+        mig: sample.mig.clone(),
+        uuid: sample.uuid.clone(),
+        name: sample.name.clone(),
+        pci_bus_id: sample.pci_bus_id.clone(),
+        ..*sample
+    }
 }
 
 /// How a process used the multiprocessors.

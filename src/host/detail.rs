@@ -1,9 +1,12 @@
 //! Everything about one process that matters, read in full once and then only where it moves.
 
+use rustix::fd::OwnedFd;
+
 use crate::host::cgroup::{self, Cgroup};
 use crate::host::devices::DeviceTable;
 use crate::host::fds::{self, Depth};
 use crate::host::listen::Listeners;
+use crate::host::rest::{Handles, Schedule, What};
 use crate::host::root::{self, Root};
 use crate::host::slow::{Facts, Want};
 use crate::host::stat::{self, Stat};
@@ -38,6 +41,7 @@ pub(super) struct Machine {
     pub table: DeviceTable,
     pub users: Users,
     pub listeners: Listeners,
+    pub handles: Handles,
     pub ticks_per_second: u64,
     pub page_bytes: u64,
 }
@@ -59,12 +63,10 @@ pub(super) struct Detail {
     pub wanted_in: u64,
     cgroup: Cgroup,
     cpu_before: (u64, u64),
-    status_due_ms: u64,
-    files_due_ms: u64,
-    threads_due_ms: u64,
-    slow_due_ms: u64,
+    schedule: Schedule,
     slow_step: usize,
-    written_due_ms: u64,
+    /// By which its end is noticed while it is not read.
+    handle: Option<OwnedFd>,
     mapped_models: Vec<String>,
     open_models: Vec<String>,
     open_devices: Reading<NvidiaFds>,
@@ -75,11 +77,11 @@ impl Detail {
     /// Reads a process for the first time. `None` where there is none, or where the number is only
     /// a thread's.
     pub fn new(machine: &mut Machine, pid: Pid, part: Part, now: Stamp) -> Option<Self> {
-        let stat = stat::read(&machine.root, pid).ok()?;
-        let leader = status::read(&machine.root, pid).ok().and_then(|status| status.group_leader);
-        if leader.is_some_and(|leader| leader != pid) || stat.pid != pid {
+        let handle = machine.handles.open(pid);
+        let Some(stat) = first_stat(&machine.root, pid) else {
+            machine.handles.close(handle);
             return None;
-        }
+        };
         let started_boot_ms =
             stat.start_ticks.saturating_mul(1000) / machine.ticks_per_second.max(1);
         let mut detail = Self {
@@ -88,12 +90,9 @@ impl Detail {
             wanted_in: 0,
             cgroup: Cgroup::default(),
             cpu_before: (stat.cpu_ticks, now.boot_ms),
-            status_due_ms: 0,
-            files_due_ms: 0,
-            threads_due_ms: 0,
-            slow_due_ms: 0,
+            schedule: Schedule::new(now.boot_ms),
             slow_step: 0,
-            written_due_ms: 0,
+            handle,
             mapped_models: Vec::new(),
             open_models: Vec::new(),
             open_devices: Reading::Absent(Why::NotYet),
@@ -105,6 +104,10 @@ impl Detail {
 
     /// Reads what is due. False where the process has ended or is another one now.
     pub fn refresh(&mut self, machine: &mut Machine, now: Stamp) -> bool {
+        if self.handle.is_some() && self.schedule.rests(self.sample.id.pid, now.boot_ms) {
+            self.read_parts(machine, now);
+            return true;
+        }
         let Ok(stat) = stat::read(&machine.root, self.sample.id.pid) else { return false };
         if stat.id() != self.sample.id {
             return false;
@@ -114,12 +117,23 @@ impl Detail {
     }
 
     /// Makes everything due.
-    pub fn expire(&mut self) {
-        self.status_due_ms = 0;
-        self.files_due_ms = 0;
-        self.threads_due_ms = 0;
-        self.slow_due_ms = 0;
-        self.written_due_ms = 0;
+    pub const fn expire(&mut self) {
+        self.schedule.expire_all();
+    }
+
+    /// Its handle, where it has one.
+    pub const fn handle(&self) -> Option<&OwnedFd> {
+        self.handle.as_ref()
+    }
+
+    /// Its end was noticed: it is read in this look, whatever it did before.
+    pub const fn ended(&mut self) {
+        self.schedule.expire(What::Stat);
+    }
+
+    /// It is wanted no more.
+    pub fn close(self, handles: &mut Handles) {
+        handles.close(self.handle);
     }
 
     /// A relative that turned out to be a holder.
@@ -132,13 +146,21 @@ impl Detail {
         let sample = &mut self.sample;
         if stat.comm != sample.comm {
             // It runs another program, or has renamed itself.
-            self.slow_due_ms = 0;
+            self.schedule.moved(now.boot_ms);
+            self.schedule.expire(What::Slow);
         }
         if stat.state != sample.state || stat.flags != sample.flags {
-            self.status_due_ms = 0;
-            self.files_due_ms = 0;
-            self.threads_due_ms = 0;
+            self.schedule.moved(now.boot_ms);
+            self.schedule.expire(What::Status);
+            self.schedule.expire(What::Files);
+            self.schedule.expire(What::Threads);
         }
+        if stat.cpu_ticks != sample.cpu_ticks
+            || (stat.parent, stat.threads) != (sample.parent, sample.threads)
+        {
+            self.schedule.moved(now.boot_ms);
+        }
+        self.schedule.done(What::Stat, now.boot_ms);
         let (ticks, at_ms) = self.cpu_before;
         let elapsed_ms = now.boot_ms.saturating_sub(at_ms);
         if elapsed_ms >= SHORTEST_CPU_MS {
@@ -157,14 +179,21 @@ impl Detail {
         sample.threads = stat.threads;
         sample.cpu_ticks = stat.cpu_ticks;
         sample.rss = Reading::Value(Bytes(stat.rss_pages.saturating_mul(machine.page_bytes)));
-        if now.boot_ms >= self.status_due_ms {
+        self.read_parts(machine, now);
+    }
+
+    fn read_parts(&mut self, machine: &mut Machine, now: Stamp) {
+        let now_ms = now.boot_ms;
+        let usual_ms = if self.part == Part::Holder { STATUS_MS } else { RELATIVE_MS };
+        if self.schedule.is_due(What::Status, usual_ms, now_ms) {
             self.read_status(machine, now);
         }
         if self.part == Part::Holder {
-            if now.boot_ms >= self.threads_due_ms || self.sample.threads_in_d > 0 {
+            let waits = self.sample.threads_in_d > 0;
+            if waits || self.schedule.is_due(What::Threads, FILES_MS, now_ms) {
                 self.read_threads(machine, now);
             }
-            if now.boot_ms >= self.files_due_ms {
+            if self.schedule.is_due(What::Files, FILES_MS, now_ms) {
                 self.read_files(machine, now);
             }
         }
@@ -172,8 +201,7 @@ impl Detail {
 
     fn read_status(&mut self, machine: &mut Machine, now: Stamp) {
         let pid = self.sample.id.pid;
-        let wait = if self.part == Part::Holder { STATUS_MS } else { RELATIVE_MS };
-        self.status_due_ms = now.boot_ms + wait;
+        self.schedule.done(What::Status, now.boot_ms);
         match status::read(&machine.root, pid) {
             Ok(status) => {
                 self.sample.uid = status.real_uid.ok_or(Why::Nonsense).into();
@@ -206,7 +234,7 @@ impl Detail {
     /// Counts threads in D and says what one of them waits in. A process that does not die of a
     /// KILL is told apart from others by that.
     fn read_threads(&mut self, machine: &Machine, now: Stamp) {
-        self.threads_due_ms = now.boot_ms + FILES_MS;
+        self.schedule.done(What::Threads, now.boot_ms);
         let (root, pid) = (&machine.root, self.sample.id.pid);
         let mut waiting = None;
         let mut count = 0;
@@ -229,7 +257,7 @@ impl Detail {
     }
 
     fn read_files(&mut self, machine: &mut Machine, now: Stamp) {
-        self.files_due_ms = now.boot_ms + FILES_MS;
+        self.schedule.done(What::Files, now.boot_ms);
         let pid = self.sample.id.pid;
         let dead = matches!(self.sample.state, ProcState::Zombie | ProcState::Dead);
         let of_threads = dead && self.sample.threads > 1;
@@ -268,13 +296,17 @@ impl Detail {
         if kernel || dead || self.sample.threads_in_d > 0 {
             return Want::default();
         }
-        let due = now.boot_ms >= self.slow_due_ms;
+        let usual_ms = match self.slow_step {
+            0 => 0,
+            step => SLOW_MS.get(step - 1).or(SLOW_MS.last()).copied().unwrap_or(HUNG_MS),
+        };
+        let due = self.schedule.is_due(What::Slow, usual_ms, now.boot_ms);
         let holder = self.part == Part::Holder;
         Want {
             arguments: due,
             environment: due && holder,
             maps: due && holder,
-            written: holder && now.boot_ms >= self.written_due_ms,
+            written: holder && self.schedule.is_due(What::Written, STATUS_MS, now.boot_ms),
         }
     }
 
@@ -282,8 +314,7 @@ impl Detail {
     pub fn learn(&mut self, facts: Facts, now: Stamp) {
         if let Some(arguments) = facts.arguments {
             self.sample.cmdline = arguments;
-            let wait = SLOW_MS.get(self.slow_step).or(SLOW_MS.last()).copied();
-            self.slow_due_ms = now.boot_ms + wait.unwrap_or(HUNG_MS);
+            self.schedule.done(What::Slow, now.boot_ms);
             self.slow_step += 1;
         }
         if let Some(environment) = facts.environment {
@@ -300,19 +331,25 @@ impl Detail {
             self.join_files();
         }
         if let Some(written) = facts.written {
-            self.written_due_ms = now.boot_ms + STATUS_MS;
+            self.schedule.done(What::Written, now.boot_ms);
             self.sample.written = written.get();
         }
     }
 
     /// It did not answer in time.
     pub fn hung(&mut self, now: Stamp) {
-        self.slow_due_ms = now.boot_ms + HUNG_MS;
-        self.written_due_ms = now.boot_ms + HUNG_MS;
+        self.schedule.hold(now.boot_ms + HUNG_MS);
         if self.sample.cmdline.value().is_none() {
             self.sample.cmdline = Reading::Absent(Why::TimedOut);
         }
     }
+}
+
+/// The identity of a process; `None` where there is none, or where the number is only a thread's.
+fn first_stat(root: &Root, pid: Pid) -> Option<Stat> {
+    let stat = stat::read(root, pid).ok()?;
+    let leader = status::read(root, pid).ok().and_then(|status| status.group_leader);
+    (leader.is_none_or(|leader| leader == pid) && stat.pid == pid).then_some(stat)
 }
 
 fn blank(stat: &Stat, started_boot_ms: u64) -> ProcSample {

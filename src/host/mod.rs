@@ -19,6 +19,7 @@ pub mod power;
 mod preset;
 mod probe;
 mod relatives;
+mod rest;
 mod root;
 mod scan;
 pub mod signals;

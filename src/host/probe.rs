@@ -8,6 +8,7 @@ use crate::host::devices::{DeviceTable, StandIn};
 use crate::host::facts;
 use crate::host::listen::Listeners;
 use crate::host::relatives;
+use crate::host::rest::{self, Handles};
 use crate::host::root::Root;
 use crate::host::scan::{ProcStat, Scan, Slice};
 use crate::host::slow::{Answer, Job, Outcome, Slow, Want};
@@ -66,7 +67,9 @@ impl Probe {
         let root = Root::new(root);
         let slow = Slow::new(&root, Duration::from_millis(options.slow_read_ms));
         let table = DeviceTable::read(&root, &options.stand_ins);
+        let own = root.is_machine() && root.own_pid() == Some(Pid(std::process::id()));
         let machine = Machine {
+            handles: Handles::new(own),
             table,
             users: Users::default(),
             listeners: Listeners::default(),
@@ -107,10 +110,11 @@ impl Probe {
             Slice { processes: self.options.slice_processes, files: self.options.slice_files };
         let machine = &mut self.machine;
         self.scan.slice(&machine.root, &mut machine.table, now, slice, machine.ticks_per_second);
+        self.notice_ends();
         self.look_at_holders(now, listed);
         self.look_at_relatives(now);
         let looks = self.looks;
-        self.details.retain(|_, detail| detail.wanted_in == looks);
+        self.forget(|detail| detail.wanted_in != looks);
         self.ask_slow(now);
         // Only an environment names them, and that is read last.
         if self.look_at_notebook_servers(now) {
@@ -125,6 +129,35 @@ impl Probe {
             procs,
             scan: self.scan.report(),
             host,
+        }
+    }
+
+    /// Those that have ended since the last look are read in this one.
+    fn notice_ends(&mut self) {
+        let with_handle = |pid: &Pid, detail: &Detail| detail.handle().map(|_| *pid);
+        let pids: Vec<Pid> =
+            self.details.iter().filter_map(|(pid, detail)| with_handle(pid, detail)).collect();
+        let mut ended = Vec::new();
+        rest::each_ended(self.details.values().filter_map(Detail::handle), |n| {
+            ended.extend(pids.get(n).copied());
+        });
+        for pid in ended {
+            if let Some(detail) = self.details.get_mut(&pid) {
+                detail.ended();
+            }
+        }
+    }
+
+    fn forget(&mut self, gone: impl Fn(&Detail) -> bool) {
+        let handles = &mut self.machine.handles;
+        for (_, detail) in self.details.extract_if(|_, detail| gone(detail)) {
+            detail.close(handles);
+        }
+    }
+
+    fn remove(&mut self, pid: Pid) {
+        if let Some(detail) = self.details.remove(&pid) {
+            detail.close(&mut self.machine.handles);
         }
     }
 
@@ -222,7 +255,7 @@ impl Probe {
                 })
             });
             if !same && !known {
-                self.details.remove(&pid);
+                self.remove(pid);
             }
         }
     }
@@ -254,7 +287,7 @@ impl Probe {
                 self.know_devices(pid);
                 return true;
             }
-            self.details.remove(&pid);
+            self.remove(pid);
         }
         let Some(mut detail) = Detail::new(&mut self.machine, pid, part, now) else {
             return false;

@@ -22,9 +22,11 @@ const SPREAD_MS: u64 = 10_000;
 const YOUNG_MS: u64 = 64_000;
 /// The first look may take this long; what it does not reach comes in the next ones.
 const FIRST_LOOK: Duration = Duration::from_secs(2);
-/// Listing `/proc` costs a microsecond a process, so with many it is done every few looks: two
-/// milliseconds of rest for each process above this.
-const FEW: u64 = 500;
+/// Listing `/proc` costs a microsecond a process, so with many it is done every few looks: so many
+/// milliseconds of rest for each process.
+const LIST_REST_MS: u64 = 6;
+/// But no longer than this.
+const LONGEST_REST_MS: u64 = 10_000;
 /// After this many times a process is old, and only its files are asked for.
 const OLD: u8 = 7;
 /// So often in a row an unchanged number of open files counts as unchanged files. CUDA opens several
@@ -73,7 +75,8 @@ impl Scan {
     /// Brings the list of processes up to date. Where the kernel's count of tasks and its newest
     /// pid have not changed, nobody came or went, and the directory is not read.
     pub fn refresh(&mut self, root: &Root, now: Stamp) {
-        let rest_ms = (self.entries.len() as u64).saturating_sub(FEW) * 2;
+        let processes = self.entries.len() as u64;
+        let rest_ms = (processes * LIST_REST_MS).min(LONGEST_REST_MS);
         if self.listed_ms.is_some_and(|at| now.boot_ms.saturating_sub(at) < rest_ms) {
             return;
         }

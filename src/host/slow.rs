@@ -22,6 +22,10 @@ const MOST_MODELS: usize = 64;
 /// Abandoned threads that may wait in the kernel at a time. With more, nothing is asked any more
 /// until one returns.
 const MOST_ABANDONED: usize = 4;
+/// Answers that wait to be taken.
+const AHEAD: usize = 64;
+/// Names of users come from libraries of the system, which are not frugal.
+const STACK: usize = 512 << 10;
 
 /// What is wanted of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,7 +82,7 @@ pub(super) enum Outcome {
 }
 
 struct Worker {
-    ask: SyncSender<Job>,
+    ask: SyncSender<Vec<Job>>,
     answers: Receiver<Answer>,
 }
 
@@ -105,31 +109,42 @@ impl Slow {
     /// is spent. What was not reached is simply not answered.
     pub fn ask(&mut self, jobs: &[Job], budget: Duration, mut take: impl FnMut(Outcome)) {
         let end = Instant::now() + budget;
-        for job in jobs {
-            if Instant::now() >= end {
-                return;
-            }
-            match self.one(*job) {
-                Some(outcome) => take(outcome),
-                None => return,
-            }
+        let mut left = jobs;
+        while !left.is_empty() && Instant::now() < end {
+            let Some(answered) = self.batch(left, end, &mut take) else { return };
+            left = left.get(answered..).unwrap_or_default();
         }
     }
 
-    fn one(&mut self, job: Job) -> Option<Outcome> {
+    /// Hands all questions over at once, so that the threads need not take turns for each. Gives
+    /// how many are done with: fewer where one hangs, which is the last of them.
+    fn batch(
+        &mut self,
+        jobs: &[Job],
+        end: Instant,
+        take: &mut impl FnMut(Outcome),
+    ) -> Option<usize> {
         let worker = match self.worker.take() {
             Some(worker) => worker,
             None => self.start()?,
         };
-        worker.ask.send(job).ok()?;
-        match worker.answers.recv_timeout(self.patience) {
-            Ok(answer) => {
-                self.worker = Some(worker);
-                Some(Outcome::Answered(answer))
+        worker.ask.send(jobs.to_vec()).ok()?;
+        for (n, job) in jobs.iter().enumerate() {
+            if n > 0 && Instant::now() >= end {
+                // The rest of the answers are not waited for: their thread ends.
+                return None;
             }
-            Err(RecvTimeoutError::Timeout) => Some(Outcome::Hung(job)),
-            Err(RecvTimeoutError::Disconnected) => None,
+            match worker.answers.recv_timeout(self.patience) {
+                Ok(answer) => take(Outcome::Answered(answer)),
+                Err(RecvTimeoutError::Timeout) => {
+                    take(Outcome::Hung(*job));
+                    return Some(n + 1);
+                }
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
         }
+        self.worker = Some(worker);
+        Some(jobs.len())
     }
 
     fn start(&self) -> Option<Worker> {
@@ -137,18 +152,20 @@ impl Slow {
             return None;
         }
         let (ask, jobs) = sync_channel(1);
-        let (answer, answers) = sync_channel(1);
+        let (answer, answers) = sync_channel(AHEAD);
         let (root, running) = (self.root.clone(), Arc::clone(&self.abandoned));
         running.fetch_add(1, Ordering::Relaxed);
         let body = move || {
-            while let Ok(job) = jobs.recv() {
-                if answer.send(perform(&root, job)).is_err() {
+            let answers = jobs.iter().flatten().map(|job| perform(&root, job));
+            for one in answers {
+                if answer.send(one).is_err() {
                     break;
                 }
             }
             running.fetch_sub(1, Ordering::Relaxed);
         };
-        let spawned = std::thread::Builder::new().name("proc-slow".to_owned()).spawn(body);
+        let thread = std::thread::Builder::new().name("proc-slow".to_owned());
+        let spawned = thread.stack_size(STACK).spawn(body);
         if spawned.is_err() {
             self.abandoned.fetch_sub(1, Ordering::Relaxed);
             return None;

@@ -68,18 +68,18 @@ pub(super) fn parse(bytes: &[u8]) -> Option<Stat> {
     let pid = number(bytes.get(..open)?.trim_ascii())?;
     let comm = root::lossy(bytes.get(open + 1..close)?);
     let rest = bytes.get(close + 1..)?;
-    let mut fields = [0_i128; 22];
+    let mut fields = [0_i64; 22];
     let mut words = rest.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let state = state(*words.next()?.first()?);
     let mut count = 1;
     for (field, word) in fields.iter_mut().skip(1).zip(&mut words) {
-        *field = std::str::from_utf8(word).ok()?.parse().ok()?;
+        *field = integer(word)?;
         count += 1;
     }
     // Fields 3 to 24 of the manual are 0 to 21 here.
     let [_, parent, group, session, tty, _, flags, _, _, _, _, user, system, ..] = fields;
-    let pid_of = |n: i128| Pid(u32::try_from(n).unwrap_or(0));
-    let size = |n: i128| u64::try_from(n).unwrap_or(0);
+    let pid_of = |n: i64| Pid(u32::try_from(n).unwrap_or(0));
+    let size = |n: i64| u64::try_from(n).unwrap_or(0);
     (count == fields.len()).then_some(Stat {
         pid: Pid(pid),
         comm,
@@ -94,6 +94,21 @@ pub(super) fn parse(bytes: &[u8]) -> Option<Stat> {
         start_ticks: size(fields[19]),
         rss_pages: size(fields[21]),
     })
+}
+
+/// A decimal number with or without a sign; what is larger than any that is of use becomes the
+/// largest.
+fn integer(word: &[u8]) -> Option<i64> {
+    let (negative, digits) = match word {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    let add = |sum: i64, digit: &u8| {
+        let digit = digit.is_ascii_digit().then(|| i64::from(digit - b'0'))?;
+        Some(sum.saturating_mul(10).saturating_add(digit))
+    };
+    let size = (!digits.is_empty()).then(|| digits.iter().try_fold(0, add))??;
+    Some(if negative { -size } else { size })
 }
 
 /// A decimal number.

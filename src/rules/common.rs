@@ -239,7 +239,7 @@ pub(super) fn uses_torch(holder: &Holder) -> bool {
                 | Software::Exllama
         )
     };
-    holder.workload.as_ref().is_some_and(torch)
+    holder.workload.as_deref().is_some_and(torch)
 }
 
 /// The name of the software in the table of lines.

@@ -57,7 +57,7 @@ fn desktop(view: &View, gpu: &GpuView, drawing: &[&Holder]) -> Option<Finding> {
         .collect();
     here.sort_by_key(|(holder, bytes)| (std::cmp::Reverse(*bytes), holder.pid));
     let sum = |keep: bool| -> Bytes {
-        let guarded = |h: &Holder| h.process.as_ref().is_none_or(shows_screen);
+        let guarded = |h: &Holder| h.process.as_deref().is_none_or(shows_screen);
         here.iter().filter(|(h, _)| keep || !guarded(h)).map(|(_, bytes)| *bytes).sum()
     };
     let (all, closing) = (sum(true), sum(false));

@@ -37,7 +37,7 @@ impl Rule for Context {
 fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     // Other servers fill their pool whatever the context; other programs have no cache that stays.
     let llama = |w: &&Workload| matches!(w.software, Software::LlamaCpp | Software::Ollama);
-    let Some(workload) = holder.workload.as_ref().filter(llama) else { return Answer::Clear };
+    let Some(workload) = holder.workload.as_deref().filter(llama) else { return Answer::Clear };
     let Some((settings, reported)) = served::llama_settings(holder, workload) else {
         let pid = holder.pid;
         return match served::silent(holder) {

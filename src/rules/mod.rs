@@ -9,6 +9,7 @@ mod faults;
 mod fits;
 mod four_bit;
 mod fragmentation;
+mod grounds;
 mod growth;
 mod leftovers;
 mod limits;
@@ -18,6 +19,7 @@ mod rank;
 mod served;
 
 pub use fits::{Fit, Step, Wanted, closest, fit_of, mark, would_it_fit};
+pub use grounds::grounds;
 pub use rank::overlaps;
 
 use serde::Serialize;

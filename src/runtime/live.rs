@@ -13,7 +13,9 @@ use crate::analyze::{Moment, View};
 use crate::history::History;
 use crate::ids::Stamp;
 use crate::rules::{self, Finding};
+use crate::runtime::conclude::Conclusions;
 use crate::runtime::cost::{Counts, Meter};
+use crate::runtime::idle::Rhythm;
 use crate::runtime::kill::Killing;
 use crate::runtime::models::Models;
 use crate::runtime::options::{Options, absent, blank};
@@ -75,6 +77,8 @@ pub struct Live {
     now: Stamp,
     seen_gpus: bool,
     stale: bool,
+    conclusions: Conclusions,
+    pub(super) rhythm: Rhythm,
     /// What is shown of a source that hangs, until it answers again.
     complaint: Option<String>,
     meter: Meter,
@@ -118,6 +122,8 @@ impl Live {
             now,
             seen_gpus: false,
             stale: false,
+            conclusions: Conclusions::default(),
+            rhythm: Rhythm::default(),
             complaint: None,
             meter: Meter::default(),
         })
@@ -157,9 +163,11 @@ impl Live {
     }
 
     /// Takes a tick. True where there is something new to see.
-    pub fn push(&mut self, tick: &Tick) {
-        if let (Tick::Gpus(gpus), Feed::Driver { inspector, .. }) = (tick, &self.feed) {
-            inspector.ask(gather::listed_pids(tick));
+    pub fn push(&mut self, tick: Tick) {
+        if let (Tick::Gpus(gpus), Feed::Driver { inspector, .. }) = (&tick, &self.feed) {
+            if self.rhythm.looks(tick.at(), self.is_paused()) {
+                inspector.ask(gather::listed_pids(&tick));
+            }
             self.seen_gpus |= !gpus.gpus.is_empty();
             let shown = self.app.message.as_ref().map(|message| &message.text);
             if self.complaint.is_some() && shown == self.complaint.as_ref() {
@@ -171,12 +179,13 @@ impl Live {
         if let Some(text) = crate::runtime::journal::complaint() {
             self.app.message = Some(ui::Message { text, error: true });
         }
-        self.history.push(tick);
-        self.timeline.follow(&self.history);
         if self.is_replay() {
             self.now = tick.at();
         }
-        self.stale = true;
+        self.history.take(tick);
+        self.timeline.follow(&self.history);
+        // What is shown while paused does not change.
+        self.stale |= !self.is_paused();
     }
 
     /// The source failed: with nothing seen so far the reason fills the screen, otherwise it is a
@@ -224,14 +233,14 @@ impl Live {
             return self.show_hosts();
         }
         self.stale = false;
-        self.view = View::build(&self.history, &self.moment());
+        self.view = self.conclusions.view(&self.history, &self.moment());
         crate::runtime::journal::look(&self.view);
         crate::analyze::select::keep(&mut self.view, &self.options.gpus);
         if matches!(self.feed, Feed::Driver { .. }) {
             self.models.complete(&mut self.view);
         }
         let wanted = self.app.wanted_size;
-        self.findings = rules::run_for(&self.view, wanted);
+        self.conclusions.rules(&self.view, wanted, &mut self.findings);
         self.app.fit = wanted.and_then(|w| rules::closest(&self.view, w, &self.findings));
         self.sum_up_hosts();
     }
@@ -294,8 +303,12 @@ impl Live {
     /// Another refresh interval.
     pub fn set_interval(&mut self, interval_ms: u64) {
         self.options.interval_ms = interval_ms;
+        self.pace();
+    }
+
+    pub(super) fn pace(&mut self) {
         if let Feed::Driver { sampler, .. } = &self.feed {
-            sampler.set_interval(interval_ms);
+            sampler.set_interval(self.rhythm.interval_ms(self.options.interval_ms));
         }
         if let Some(fleet) = &mut self.fleet {
             fleet.look_all(&self.options);

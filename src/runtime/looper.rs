@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::analyze::KillPlan;
 use crate::runtime::alerts::Notifier;
 use crate::runtime::happened::Happened;
+use crate::runtime::idle::{self, Idle};
 use crate::runtime::input::{self, Input};
 use crate::runtime::kill;
 use crate::runtime::live::{Answer, From, Live};
@@ -27,8 +28,6 @@ use crate::ui::{self, App, Context, Effect, Event, Message};
 
 /// GPU facts wait this long for the process facts of the same moment, to be drawn with them.
 const JOIN: Duration = Duration::from_millis(80);
-/// Without an arrival for this long the figures have visibly aged.
-const AGED: Duration = Duration::from_secs(1);
 /// Frames follow each other no closer: 25 a second.
 const FRAME: Duration = Duration::from_millis(40);
 
@@ -48,6 +47,7 @@ pub enum End {
 /// # Errors
 /// Where there is no terminal to be had, or no thread.
 pub fn run(app: App, options: Options, from: From) -> io::Result<End> {
+    crate::runtime::footprint::share_one_heap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let end = runtime.block_on(async {
         let (drained, drained_in) = mpsc::channel(4);
@@ -68,6 +68,7 @@ pub fn run(app: App, options: Options, from: From) -> io::Result<End> {
             draw_at: Some(Instant::now()),
             last_frame: None,
             end: None,
+            idle: Idle::default(),
             plan: None,
         };
         let end = looper.run().await;
@@ -89,6 +90,7 @@ struct Looper {
     draw_at: Option<Instant>,
     last_frame: Option<Instant>,
     end: Option<End>,
+    idle: Idle,
     notifier: Notifier,
     /// The plan that the dialog shows.
     plan: Option<KillPlan>,
@@ -136,7 +138,8 @@ impl Looper {
     fn wake_at(&self) -> Instant {
         // Memory that should come back is looked for more often.
         let waiting = self.live.killing.as_ref().is_some_and(kill::Killing::has_finished);
-        let aged = Instant::now() + if waiting { kill::POLL } else { AGED };
+        let after = idle::wake_after(&self.live, &self.screen);
+        let aged = Instant::now() + if waiting { kill::POLL } else { after };
         match self.draw_at {
             Some(at) if self.screen.ready() => at.min(aged),
             _ => aged,
@@ -151,12 +154,15 @@ impl Looper {
             | Happened::Drained(Some(Drained::Gone) | None) => self.end = Some(End::HungUp),
             Happened::Sampled(sampled) => self.sampled(sampled)?,
             Happened::Facts(Some(tick)) => {
-                self.live.push(&tick);
-                self.want_frame(Duration::ZERO);
+                self.live.push(tick);
+                self.want_frame(idle::frame_after(&self.live, Duration::ZERO));
             }
-            Happened::Drained(Some(Drained::Ready))
-            | Happened::Facts(None)
-            | Happened::Answer(None) => {}
+            Happened::Drained(Some(Drained::Ready)) => {
+                if let Some(wait) = idle::seen_again(&mut self.live) {
+                    self.draw_at = Some(Instant::now() + wait);
+                }
+            }
+            Happened::Facts(None) | Happened::Answer(None) => {}
             Happened::Kill(event) => self.kill(event)?,
             Happened::Hosts => self.hosts()?,
             Happened::Answer(Some(Answer::NoGpu(absence))) => {
@@ -197,11 +203,14 @@ impl Looper {
             Some(Sampled::Tick(tick)) => {
                 let first = self.live.history.latest().is_none();
                 let wait = matches!(*tick, Tick::Gpus(_)) && !first && !self.live.is_replay();
-                self.live.push(&tick);
+                self.live.push(*tick);
                 if matches!(self.live.app.page, ui::Page::NoGpu(_)) {
                     self.update(Event::Gpus)?;
                 }
-                self.want_frame(if wait { JOIN } else { Duration::ZERO });
+                let join = if wait { JOIN } else { Duration::ZERO };
+                self.want_frame(idle::frame_after(&self.live, join));
+                let busy = self.live.killing.is_some() || self.notifier.listens();
+                self.idle.spare(&mut self.live, &self.screen, busy);
                 self.alert();
                 self.prove()?;
             }
@@ -248,7 +257,7 @@ impl Looper {
         let context = Context { view: &live.view, history: &past, findings: &live.findings };
         let app = &live.app;
         let mut drawn = None;
-        self.screen.draw(|frame| drawn = Some(ui::draw(frame, app, context)))?;
+        self.screen.draw(|grid| drawn = Some(ui::draw(grid, app, context)))?;
         if let Some(drawn) = drawn {
             // What the frame shows decides what is worth reading.
             if drawn.wants != live.app.wanted {
@@ -272,7 +281,7 @@ impl Looper {
                 self.want_frame(Duration::ZERO);
             }
             Signal::Resize => {
-                self.screen.invalidate()?;
+                self.screen.invalidate();
                 self.update(Event::Resize)?;
             }
         }
@@ -313,7 +322,7 @@ impl Looper {
             Effect::Quit => self.end = Some(End::Quit),
             Effect::Redraw => self.want_frame(Duration::ZERO),
             Effect::Repaint => {
-                self.screen.invalidate()?;
+                self.screen.invalidate();
                 self.want_frame(Duration::ZERO);
             }
             Effect::SetWants(wants) => self.live.want(wants),

@@ -40,15 +40,16 @@ impl Look for Probing {
         // allocator.
         for process in &mut tick.procs {
             let uses_cuda = process.devices.value().is_some_and(|devices| devices.uvm);
-            if let Some(holder) = listed.iter().find(|holder| holder.pid == process.id.pid)
-                && uses_cuda
+            if uses_cuda
+                && let Some(holder) = listed.iter().find(|holder| holder.pid == process.id.pid)
             {
                 let ask = Ask { blocks: true, vram: holder.vram, ..Ask::default() };
                 process.allocator = Some(reader.read(process.id, now, &ask));
             }
         }
-        let alive: Vec<_> = tick.procs.iter().map(|process| process.id).collect();
-        reader.retain(|id| alive.contains(&id));
+        // They are in the order of their identities.
+        let alive = |id| tick.procs.binary_search_by_key(&id, |process| process.id).is_ok();
+        reader.retain(alive);
         tick
     }
 }

@@ -194,7 +194,7 @@ impl Live {
     pub fn mark_kill(&mut self, event: &KillEvent) {
         let (KillStep::Sent(number), Some(id)) = (&event.what, event.id) else { return };
         let holder = self.view.holders.iter().find(|holder| holder.id == Some(id));
-        let name = holder.and_then(|holder| holder.process.as_ref()).map(short_name);
+        let name = holder.and_then(|holder| holder.process.as_deref()).map(short_name);
         self.timeline.killed(clock::now(), id, &name.unwrap_or_default(), &signal_name(*number));
     }
 }

@@ -1,12 +1,11 @@
-//! The terminal: one thread owns its output, so that a terminal that nobody reads never stops the
-//! loop. Frames are handed over whole; the next one is made only when the last has drained, which
-//! keeps ratatui's picture and the terminal's the same.
+//! The terminal. What it takes at once is written at once, by an opening of its own that never
+//! waits; the rest is left to a thread, so that a terminal that nobody reads never stops the loop.
+//! The next frame is made only when the last has drained, which keeps the picture that is known and
+//! the terminal's the same.
 
-use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
@@ -14,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use crossterm::{cursor, event, queue, terminal};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
-use ratatui::layout::Rect;
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::fs::{Mode, OFlags};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, ttyname};
+
+use crate::ui::grid::{Grid, difference};
 
 /// What the terminal's thread reports.
 #[derive(Debug)]
@@ -26,21 +25,6 @@ pub enum Drained {
     Ready,
     /// The terminal is gone.
     Gone,
-}
-
-/// A place to draw that collects bytes instead of writing them.
-#[derive(Debug, Default, Clone)]
-struct FrameBytes(Rc<RefCell<Vec<u8>>>);
-
-impl Write for FrameBytes {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// How the terminal was before, to put it back from anywhere, a panic included.
@@ -63,11 +47,19 @@ static LEAVING: AtomicBool = AtomicBool::new(false);
 
 /// The terminal in raw mode, on its other screen.
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<FrameBytes>>,
-    bytes: FrameBytes,
+    tty: OwnedFd,
+    /// The same terminal, opened so that a write never waits; where that could be done.
+    at_once: Option<File>,
+    /// What it shows, where that is known.
+    shown: Option<Grid>,
+    /// The next picture, kept for its room.
+    next: Grid,
+    bytes: Vec<u8>,
     frames: SyncSender<Vec<u8>>,
     acks: Receiver<()>,
     ready: Arc<AtomicBool>,
+    /// When the last frame was left to the thread.
+    left: Option<Instant>,
     written_bytes: u64,
 }
 
@@ -80,6 +72,8 @@ impl Screen {
         let tty = io::stdout().as_fd().try_clone_to_owned()?;
         let termios = tcgetattr(&tty)?;
         let out = File::from(tty.try_clone()?);
+        let own = tty.try_clone()?;
+        let at_once = open_at_once(&tty);
         // A second screen in one process takes over what the first one remembered.
         let before = BEFORE.get_or_init(|| {
             let (entered, mouse) = (AtomicBool::new(false), AtomicBool::new(mouse));
@@ -94,13 +88,16 @@ impl Screen {
             .name("tty-out".to_owned())
             .stack_size(64 * 1024)
             .spawn(move || write_frames(out, &frames_in, &flag, &acks_out, &drained))?;
-        let bytes = FrameBytes::default();
         let mut screen = Self {
-            terminal: Terminal::new(CrosstermBackend::new(bytes.clone()))?,
-            bytes,
+            tty: own,
+            at_once,
+            shown: None,
+            next: Grid::default(),
+            bytes: Vec::new(),
             frames,
             acks,
             ready,
+            left: None,
             written_bytes: 0,
         };
         screen.enter(before)?;
@@ -121,6 +118,11 @@ impl Screen {
         self.ready.load(Ordering::Acquire)
     }
 
+    /// For how long the terminal has not taken a frame.
+    pub fn stuck_for(&self) -> Option<Duration> {
+        if self.ready() { None } else { self.left.map(|left| left.elapsed()) }
+    }
+
     /// Bytes handed to the terminal so far.
     pub const fn written_bytes(&self) -> u64 {
         self.written_bytes
@@ -130,8 +132,13 @@ impl Screen {
     ///
     /// # Errors
     /// Where the terminal's size cannot be read.
-    pub fn draw(&mut self, draw: impl FnOnce(&mut ratatui::Frame<'_>)) -> io::Result<()> {
-        self.terminal.draw(draw)?;
+    pub fn draw(&mut self, draw: impl FnOnce(&mut Grid)) -> io::Result<()> {
+        let size = tcgetwinsize(&self.tty)?;
+        self.next.clear(size.ws_col, size.ws_row);
+        draw(&mut self.next);
+        difference(self.shown.as_ref(), &self.next, &mut self.bytes);
+        let before = self.shown.take().unwrap_or_default();
+        self.shown = Some(std::mem::replace(&mut self.next, before));
         self.hand_over();
         Ok(())
     }
@@ -139,7 +146,7 @@ impl Screen {
     /// Sends bytes that are no part of the picture (a bell, a clipboard sequence).
     pub fn send(&mut self, bytes: &[u8]) {
         // They wait in the buffer for the next frame.
-        let _ = self.bytes.write_all(bytes);
+        self.bytes.extend_from_slice(bytes);
         if self.ready() {
             self.hand_over();
         }
@@ -160,24 +167,26 @@ impl Screen {
     }
 
     /// Forgets the picture, so that the next frame is drawn in full.
-    ///
-    /// # Errors
-    /// Where the terminal's size cannot be read.
-    pub fn invalidate(&mut self) -> io::Result<()> {
-        // Not `Terminal::clear`: that one asks the terminal for the cursor and waits for an answer.
-        let size = self.terminal.size()?;
-        self.terminal.resize(Rect::new(0, 0, size.width, size.height))
+    pub fn invalidate(&mut self) {
+        self.shown = None;
     }
 
     fn hand_over(&mut self) {
-        let bytes = std::mem::take(&mut *self.bytes.0.borrow_mut());
-        if bytes.is_empty() {
+        if self.bytes.is_empty() {
             return;
         }
-        self.written_bytes += bytes.len() as u64;
+        self.written_bytes += self.bytes.len() as u64;
+        let taken = self.at_once.as_mut().map_or(0, |tty| write_now(tty, &self.bytes));
+        if taken == self.bytes.len() {
+            self.bytes.clear();
+            return;
+        }
+        let rest = self.bytes.split_off(taken);
+        self.bytes.clear();
         self.ready.store(false, Ordering::Release);
+        self.left = Some(Instant::now());
         // The thread takes one frame at a time and `ready` was true: there is room.
-        let _ = self.frames.try_send(bytes);
+        let _ = self.frames.try_send(rest);
     }
 
     /// Gives the terminal back for a while (job control).
@@ -195,7 +204,8 @@ impl Screen {
             raw(before)?;
             self.enter(before)?;
         }
-        self.invalidate()
+        self.invalidate();
+        Ok(())
     }
 
     /// Gives it back for good; a terminal that does not drain gets a quarter of a second.
@@ -213,6 +223,30 @@ impl Screen {
             }
         }
     }
+}
+
+/// Opens a terminal anew: the flag that writes do not wait belongs to an opening, and the shell's own
+/// must keep waiting.
+fn open_at_once(tty: &OwnedFd) -> Option<File> {
+    let path = ttyname(tty, Vec::new()).ok()?;
+    let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+    let device = |fd: &OwnedFd| rustix::fs::fstat(fd).ok().map(|stat| (stat.st_dev, stat.st_rdev));
+    (device(&opened)? == device(tty)?).then(|| File::from(opened))
+}
+
+/// Writes what is taken without waiting; gives how much that was. An error shows again when the
+/// rest is written.
+fn write_now(tty: &mut File, bytes: &[u8]) -> usize {
+    let mut taken = 0;
+    while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
+        match tty.write(rest) {
+            Ok(n) if n > 0 => taken += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            _ => break,
+        }
+    }
+    taken
 }
 
 fn write_frames(

@@ -10,12 +10,12 @@
 //!  footer
 //! ```
 
-use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::app::{App, Context, Drawn, Page, Position};
 use super::doc::Doc;
+use super::grid::Grid;
 use super::paint::Canvas;
 use super::panes::{
     Scene, detail, fixes, footer, gpus, header, help, hosts, kill, nogpu, table, tabs, text,
@@ -30,22 +30,26 @@ const FIXES_COLUMNS: u16 = 110;
 /// From this width on the right third is the detail.
 const SIDE_COLUMNS: u16 = 140;
 
-/// Draws a frame. What it gives belongs into [`App::drawn`]: the next click needs it.
-pub fn draw(frame: &mut Frame<'_>, app: &App, context: Context<'_>) -> Drawn {
-    let area = frame.area();
-    draw_on(frame.buffer_mut(), area, app, context)
+/// Draws on a part of a buffer, see [`draw`].
+pub fn draw_on(buffer: &mut Buffer, area: Rect, app: &App, context: Context<'_>) -> Drawn {
+    let area = area.intersection(buffer.area);
+    let mut grid = Grid::new(area.width, area.height);
+    let drawn = draw(&mut grid, app, context);
+    grid.copy_to(buffer, area);
+    drawn
 }
 
-/// Draws on a part of a buffer.
-pub fn draw_on(buffer: &mut Buffer, area: Rect, app: &App, context: Context<'_>) -> Drawn {
+/// Draws a frame on an empty screen. What it gives belongs into [`App::drawn`]: the next click needs
+/// it.
+pub fn draw(grid: &mut Grid, app: &App, context: Context<'_>) -> Drawn {
     let mut drawn =
         Drawn { first_row: app.drawn.first_row, selected: app.drawn.selected, ..Drawn::default() };
-    let area = area.intersection(buffer.area);
+    let area = grid.area();
     if area.width == 0 || area.height == 0 {
         return drawn;
     }
     let scene = Scene::new(app, context);
-    let mut canvas = Canvas::new(buffer, area, &app.settings.look);
+    let mut canvas = Canvas::new(grid, &app.settings.look);
     let top = Rect { height: 1, ..area };
     header::draw(&mut canvas.part(top), &scene);
     let bottom = Rect { y: area.bottom() - 1, height: 1, ..area };
@@ -61,7 +65,7 @@ pub fn draw_on(buffer: &mut Buffer, area: Rect, app: &App, context: Context<'_>)
         footer::draw(&mut canvas.part(bottom), &scene, &mut drawn);
     }
     kill::draw(&mut canvas, &scene);
-    app.settings.look.theme.lay(buffer, area);
+    app.settings.look.theme.lay(grid);
     drawn
 }
 

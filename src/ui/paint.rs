@@ -1,31 +1,31 @@
 //! Writing into the buffer: clipped, right-aligned, clean, without building strings to throw away.
 
-use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
+use super::grid::Grid;
 use super::theme::Look;
 use crate::sample::text;
 
 /// A piece of the screen to write on, in coordinates of its own. Nothing leaves its area.
 pub struct Canvas<'a> {
-    buffer: &'a mut Buffer,
+    grid: &'a mut Grid,
     area: Rect,
     /// How it is drawn.
     pub look: &'a Look,
 }
 
 impl<'a> Canvas<'a> {
-    /// On this part of the buffer.
-    pub fn new(buffer: &'a mut Buffer, area: Rect, look: &'a Look) -> Self {
-        let area = area.intersection(buffer.area);
-        Self { buffer, area, look }
+    /// On the whole of it.
+    pub const fn new(grid: &'a mut Grid, look: &'a Look) -> Self {
+        let area = grid.area();
+        Self { grid, area, look }
     }
 
     /// A part of this one, given in the screen's coordinates.
     pub fn part(&mut self, area: Rect) -> Canvas<'_> {
-        let area = area.intersection(self.buffer.area);
-        Canvas { buffer: self.buffer, area, look: self.look }
+        let area = area.intersection(self.grid.area());
+        Canvas { grid: self.grid, area, look: self.look }
     }
 
     /// Where it lies on the screen.
@@ -57,7 +57,7 @@ impl<'a> Canvas<'a> {
         let (at, row) = (self.area.x + x, self.area.y + y);
         // Nothing of what lay there before shows through.
         let style = Style::reset().patch(style);
-        let after = self.buffer.set_stringn(at, row, text, usize::from(end - x), style).0;
+        let after = self.grid.put(at, row, text, style, self.area.x + end);
         after - self.area.x
     }
 
@@ -89,12 +89,7 @@ impl<'a> Canvas<'a> {
 
     /// One cell.
     pub fn cell(&mut self, x: u16, y: u16, glyph: &str, style: Style) {
-        if x < self.area.width
-            && y < self.area.height
-            && let Some(cell) = self.buffer.cell_mut((self.area.x + x, self.area.y + y))
-        {
-            cell.set_symbol(glyph).set_style(Style::reset().patch(style));
-        }
+        self.put_within(x, y, glyph, style, x.saturating_add(1));
     }
 
     /// A rule over the whole width.
@@ -107,8 +102,7 @@ impl<'a> Canvas<'a> {
     /// Adds a style to a whole row.
     pub fn tint(&mut self, y: u16, style: Style) {
         if y < self.area.height {
-            let row = Rect { y: self.area.y + y, height: 1, ..self.area };
-            self.buffer.set_style(row, style);
+            self.grid.tint(self.area.x, self.area.y + y, self.area.width, style);
         }
     }
 
@@ -116,9 +110,7 @@ impl<'a> Canvas<'a> {
     pub fn clear(&mut self) {
         for y in self.area.top()..self.area.bottom() {
             for x in self.area.left()..self.area.right() {
-                if let Some(cell) = self.buffer.cell_mut((x, y)) {
-                    cell.reset();
-                }
+                self.grid.erase(x, y);
             }
         }
     }

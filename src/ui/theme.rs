@@ -5,8 +5,6 @@ mod colour;
 mod file;
 mod glyphs;
 
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
 pub use builtin::{BUILT_IN, TERMINAL, built_in};
@@ -14,6 +12,7 @@ pub use colour::{Depth, READABLE, Rgb, SIXTEEN, contrast, difference, rgb_of};
 pub use file::{Definition, ThemeError, help, parse};
 pub use glyphs::Glyphs;
 
+use super::grid::Grid;
 use crate::analyze::{Class, Verdict};
 use crate::rules::Severity;
 
@@ -173,20 +172,9 @@ impl Theme {
     }
 
     /// Puts the theme's ground behind what has none of its own.
-    pub fn lay(&self, buffer: &mut Buffer, area: Rect) {
-        if self.paper == Style::new() {
-            return;
-        }
-        for y in area.top()..area.bottom() {
-            for x in area.left()..area.right() {
-                let Some(cell) = buffer.cell_mut((x, y)) else { continue };
-                if let (Color::Reset, Some(paper)) = (cell.bg, self.paper.bg) {
-                    cell.bg = paper;
-                }
-                if let (Color::Reset, Some(ink)) = (cell.fg, self.paper.fg) {
-                    cell.fg = ink;
-                }
-            }
+    pub fn lay(&self, grid: &mut Grid) {
+        if self.paper != Style::new() {
+            grid.lay(self.paper);
         }
     }
 

@@ -15,5 +15,6 @@ mod events;
 mod exports;
 mod lists;
 mod live;
+mod peers;
 mod scenario;
 mod state;

@@ -22,6 +22,9 @@ pub(crate) struct Scenario {
     /// How long the memory of a dead process stays, with `follow_pids`.
     pub(crate) free_after_ms: u64,
     pub(crate) count_calls: bool,
+    /// How often the scenario's file is looked at; 0 is at every call. For measurements: a look costs
+    /// more than most answers.
+    pub(crate) reread_ms: u64,
     pub(crate) gpu: Vec<Gpu>,
     pub(crate) error: Vec<Failure>,
     pub(crate) stall: Vec<Stall>,
@@ -216,6 +219,7 @@ impl Default for Scenario {
             follow_pids: false,
             free_after_ms: 0,
             count_calls: false,
+            reread_ms: 0,
             gpu: Vec::new(),
             error: Vec::new(),
             stall: Vec::new(),

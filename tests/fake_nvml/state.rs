@@ -54,7 +54,10 @@ pub(crate) struct State {
     library: PathBuf,
     file: PathBuf,
     read: Option<FileKey>,
+    looked: Instant,
     calls: BTreeMap<String, u64>,
+    /// By GPU.
+    calls_on: BTreeMap<u32, u64>,
 }
 
 /// Tells one content of a file from the next, be it written over or put in its place.
@@ -137,7 +140,10 @@ pub(crate) fn locked<T>(look: impl FnOnce(&mut State) -> T) -> T {
 impl State {
     fn new() -> Self {
         let library = library_path();
-        let calls = counted(&library);
+        let mut calls = counted(&library);
+        let calls_on = (0..1 << 8)
+            .filter_map(|gpu| Some((gpu, calls.remove(&format!("gpu:{gpu}"))?)))
+            .collect();
         let beside = || with_suffix(&library, ".toml");
         let file = std::env::var_os("VRAMLENS_FAKE_NVML").map_or_else(beside, PathBuf::from);
         Self {
@@ -153,7 +159,9 @@ impl State {
             library,
             file,
             read: None,
+            looked: Instant::now(),
             calls,
+            calls_on,
         }
     }
 
@@ -177,6 +185,11 @@ impl State {
     }
 
     fn reread(&mut self) {
+        let rest = Duration::from_millis(self.scenario.reread_ms);
+        if self.read.is_some() && !rest.is_zero() && self.looked.elapsed() < rest {
+            return;
+        }
+        self.looked = Instant::now();
         let Ok(meta) = std::fs::metadata(&self.file) else { return };
         let key = (meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len());
         if self.read == Some(key) {
@@ -207,16 +220,22 @@ impl State {
         found.map(|failure| failure.code)
     }
 
-    /// By function and, under `gpu:N`, by the GPU that it is about.
+    /// By function and by the GPU that it is about.
     fn count(&mut self, call: &'static str, gpu: Option<u32>) {
-        *self.calls.entry(call.to_owned()).or_default() += 1;
+        match self.calls.get_mut(call) {
+            Some(count) => *count += 1,
+            None => drop(self.calls.insert(call.to_owned(), 1)),
+        }
         if let Some(gpu) = gpu {
-            *self.calls.entry(format!("gpu:{gpu}")).or_default() += 1;
+            *self.calls_on.entry(gpu).or_default() += 1;
         }
         if self.scenario.count_calls {
             let mut text = String::new();
             for (call, count) in &self.calls {
                 let _ = writeln!(text, "{call} {count}");
+            }
+            for (gpu, count) in &self.calls_on {
+                let _ = writeln!(text, "gpu:{gpu} {count}");
             }
             // The program may end at any moment: half a file is never in its place.
             let fresh = with_suffix(&self.library, ".calls.new");

@@ -101,7 +101,7 @@ def figures(lens, driver, jobs, _shared):
     return table.show()
 
 
-def one_gpu(table, driver, snapshot, gpu, index, memory, processes):
+def one_gpu(table, driver, snapshot, gpu, index, memory, processes, busy=True):
     label = f"GPU {index} "
     for name, expected in memory.items():
         given = gpu["memory"][f"{name}_bytes"]
@@ -124,7 +124,7 @@ def one_gpu(table, driver, snapshot, gpu, index, memory, processes):
     for name, (now, slack) in moving.items():
         if now is not None:
             table.near(label + name, now - slack, now + slack, gpu[name])
-    table.near(f"{label}utilization", 1 if index == 0 else 0, 100,
+    table.near(f"{label}utilization", 1 if busy and index == 0 else 0, 100,
                gpu["utilization"]["sm_percent"])
 
 

@@ -83,7 +83,7 @@ def both(table, lens, driver, jobs):
     jobs.wait([one, two])
     before, report = still(lens, driver)
     for index, (gpu, (memory, processes)) in enumerate(zip(report["gpus"], before)):
-        one_gpu(table, driver, report, gpu, index, memory, processes)
+        one_gpu(table, driver, report, gpu, index, memory, processes, busy=False)
     of = rows(report, one.pid)
     table.same("one process on both", [0, 1], sorted(of))
     table.same("a process on the second only", [1], sorted(rows(report, two.pid)))
@@ -122,8 +122,13 @@ def metrics(lens):
         server.wait()
 
 
-def recording(table, lens, driver, jobs, folder):
+def recording(table, lens, driver, folder):
     """A recording covers an error on the second card, and explains it."""
+    with Jobs() as jobs:
+        failed(table, lens, driver, jobs, folder)
+
+
+def failed(table, lens, driver, jobs, folder):
     path = os.path.join(folder, "two.vrt")
     recorder = subprocess.Popen([lens.binary, "record", path, "--interval", "500ms"],
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -207,8 +212,7 @@ def main():
     with Jobs() as jobs, tempfile.TemporaryDirectory() as folder:
         sections = [lambda: both(table, lens, driver, jobs), lambda: isolated(table, lens, driver),
                     lambda: need(table, lens, driver), lambda: leftovers(table, lens, driver, jobs),
-                    lambda: (jobs.end_all(), time.sleep(2)),
-                    lambda: recording(table, lens, driver, jobs, folder)]
+                    lambda: recording(table, lens, driver, folder)]
         for section in sections:
             try:
                 section()

@@ -1,5 +1,7 @@
 //! Views made by hand.
 
+use std::sync::Arc;
+
 use vramlens::analyze::*;
 use vramlens::ids::{GpuIndex, GpuUuid, Pid, ProcId};
 use vramlens::rules::{Finding, Fix, Provenance, Saving, Severity};
@@ -36,7 +38,7 @@ pub fn holder(gpu: &GpuSample, pid: u32, bytes: Reading<Bytes>, arguments: &[&st
         peak: bytes,
         growth: Growth::Steady,
         sm: Reading::Value(Percent(92.3)),
-        process: Some(process),
+        process: Some(process.into()),
         age_ms: Reading::Value(3 * 3_600_000),
         verdict: verdict(Class::Active, false),
         survivors: Vec::new(),
@@ -131,7 +133,7 @@ pub fn busy() -> View {
         full_in_ms: Some([1_200_000, 1_380_000, 1_600_000]),
     };
     let mut left = holder(&sample, 40_011, Reading::Value(gib(22.1)), &["VLLM::EngineCore"]);
-    left.process.as_mut().unwrap().user = Reading::Value("bo".to_owned());
+    Arc::make_mut(left.process.as_mut().unwrap()).user = Reading::Value("bo".to_owned());
     left.age_ms = Reading::Value(2 * 86_400_000);
     left.verdict = verdict(Class::Orphan, true);
     left.sm = Reading::Value(Percent(0.0));
@@ -238,7 +240,7 @@ pub fn hostile() -> View {
     gpu.sample.processes = Reading::Absent(Why::NoPermission);
     gpu.sample.name = Reading::Value("NVIDIA\u{1b}]0;owned\u{7}".to_owned());
     gpu.sample.memory = Reading::Absent(Why::GpuLost);
-    let process = view.holders[0].process.as_mut().unwrap();
+    let process = Arc::make_mut(view.holders[0].process.as_mut().unwrap());
     process.user = Reading::Value("\u{202e}toor".to_owned());
     process.cmdline = Reading::Value(
         ["sh", "-c", "\u{1b}[2J\nFINDINGS\n  none", "--token=hunter2", &"x".repeat(500)]

@@ -125,7 +125,7 @@ pub fn holder(gpu: u32, pid: u32, user: &str, arguments: &[&str], tenths: u64) -
         peak: Reading::Value(g(tenths + 30)),
         growth: Growth::Steady,
         sm: Reading::Value(Percent(0.0)),
-        process: Some(process),
+        process: Some(process.into()),
         age_ms: Reading::Value(3 * 3_600_000),
         verdict: verdict(Class::Active),
         survivors: Vec::new(),

@@ -1,5 +1,7 @@
 //! Machines.
 
+use std::sync::Arc;
+
 use vramlens::analyze::*;
 use vramlens::ids::*;
 use vramlens::sample::*;
@@ -28,7 +30,7 @@ fn trainer() -> Holder {
         evidence(Weight::Neutral, "no other process of its group"),
     ];
     train.allocator = Some(Reading::Value(allocator()));
-    let process = train.process.as_mut().unwrap();
+    let process = Arc::make_mut(train.process.as_mut().unwrap());
     process.environment = Some(Reading::Value(vec![
         EnvVar { name: "CUDA_VISIBLE_DEVICES".into(), value: "0".into() },
         EnvVar { name: "PYTORCH_CUDA_ALLOC_CONF".into(), value: "max_split_size_mb:512".into() },
@@ -136,7 +138,7 @@ pub fn many(gpus: u32, each: u32) -> View {
             let mut one = holder(gpu, pid, users[kind], programs[kind], tenths);
             one.sm = Reading::Value(Percent((n * 13 % 97) as f32));
             one.verdict.class = [Class::Active, Class::Idle, Class::IdleServer][kind % 3];
-            one.process.as_mut().unwrap().parent = Pid(19_000 + kind as u32);
+            Arc::make_mut(one.process.as_mut().unwrap()).parent = Pid(19_000 + kind as u32);
             holders.push(if kind == 3 && gpu % 3 == 0 { zombie(gpu, pid, tenths) } else { one });
         }
         samples.push(gpu_sample(gpu, "NVIDIA H200", total, used.min(total - 6), 6));

@@ -77,6 +77,13 @@ impl Fake {
         lines.find(|line| line.0 == function).map_or(0, |line| line.1.parse().expect("a count"))
     }
 
+    /// How often functions were called so far, all together.
+    pub fn all_calls(&self) -> u64 {
+        let text = std::fs::read_to_string(self.beside(".calls")).unwrap_or_default();
+        let by_function = text.lines().filter(|line| !line.starts_with("gpu:"));
+        by_function.filter_map(|line| line.split_once(' ')?.1.parse::<u64>().ok()).sum()
+    }
+
     /// Why a scenario was refused.
     pub fn complaint(&self) -> Option<String> {
         std::fs::read_to_string(self.beside(".error")).ok()

@@ -34,7 +34,7 @@ fn mps(process: &ProcSample) -> Option<Manager> {
 /// The runner of a model; the server above it lives, or the runner is a leftover.
 fn ollama(scene: &Scene<'_>, process: &ProcSample) -> Option<Manager> {
     let serves = |a: &ProcSample| a.comm == "ollama" || names::program(a) == "ollama";
-    let below = scene.ancestors(process).into_iter().any(serves);
+    let below = scene.ancestors(process).iter().any(|above| serves(above));
     below.then(|| {
         let command = "ollama stop \"$(ollama ps | awk 'NR==2 {print $1}')\"";
         manager("ollama", &process.comm, command.to_owned())

@@ -1,5 +1,7 @@
 //! What looks like a leftover and is none: one rule per trap, in one table.
 
+use std::sync::Arc;
+
 use super::names::{self, Guard};
 use super::signs::in_slurm_step;
 use super::{Case, Link};
@@ -233,7 +235,7 @@ fn listening(case: &Case<'_>, process: &ProcSample) -> Held {
     if let Some(port) = process.listens.first() {
         return Held::Yes(format!("listens on port {port}"));
     }
-    let near = |a: &&&ProcSample| a.session == process.session || a.group == process.group;
+    let near = |a: &&&Arc<ProcSample>| a.session == process.session || a.group == process.group;
     let ancestors = case.scene.ancestors(process);
     let server = ancestors.iter().filter(near).find(|a| !a.listens.is_empty());
     if let Some(server) = server {

@@ -43,7 +43,7 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, tab: 
         }
         Tab::Allocator => detail::allocator(&mut doc, holder, false),
         Tab::Workload => workload::workload(&mut doc, holder),
-        Tab::Environment => detail::environment(&mut doc, holder.process.as_ref()),
+        Tab::Environment => detail::environment(&mut doc, holder.process.as_deref()),
         Tab::History => {}
     }
     drawn.overflow = doc.draw(&mut part, scene.app.scroll);

@@ -1,0 +1,52 @@
+//! Whether the rules would find the same again.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::analyze::{Fragmentation, GpuView, Growth, Holder, View};
+use crate::sample::Reading;
+use crate::units::Bytes;
+
+/// A number that changes with what the rules look at: who holds how much, what each is and runs,
+/// what its allocator says. The time that passes is not in it, nor are facts that stay as long as a
+/// process does.
+pub fn grounds(view: &View) -> u64 {
+    let mut hash = DefaultHasher::new();
+    view.procs_age_ms.is_some().hash(&mut hash);
+    view.gpus.iter().for_each(|gpu| of_gpu(gpu, &mut hash));
+    view.holders.iter().for_each(|holder| of_holder(holder, &mut hash));
+    for (path, facts) in &view.models {
+        (path, facts.value().is_some()).hash(&mut hash);
+    }
+    hash.finish()
+}
+
+fn of_gpu(gpu: &GpuView, hash: &mut DefaultHasher) {
+    let memory = gpu.sample.memory.value();
+    memory.map(|memory| (memory.total, memory.used, memory.free)).hash(hash);
+    of_growth(&gpu.growth, hash);
+    std::mem::discriminant(&gpu.freshness).hash(hash);
+    (gpu.sample.processes.why(), gpu.unaccounted_causes.len()).hash(hash);
+}
+
+fn of_holder(holder: &Holder, hash: &mut DefaultHasher) {
+    (holder.index, holder.pid, holder.id, holder.listed, holder.bytes).hash(hash);
+    (holder.verdict.class, holder.verdict.zombie, holder.survivors.len()).hash(hash);
+    of_growth(&holder.growth, hash);
+    // It is shared by all views for as long as it stays the same.
+    holder.workload.as_ref().map(std::sync::Arc::as_ptr).hash(hash);
+    if let Fragmentation::Blocks { cached, reusable, largest_request, .. } = holder.fragmentation {
+        (cached, reusable, largest_request).hash(hash);
+    }
+    let Some(Reading::Value(allocator)) = &holder.allocator else { return };
+    for device in &allocator.devices {
+        let figures: [Bytes; 2] = [device.allocated, device.reserved];
+        figures.hash(hash);
+    }
+}
+
+fn of_growth(growth: &Growth, hash: &mut DefaultHasher) {
+    std::mem::discriminant(growth).hash(hash);
+    if let Growth::Changing { per_minute } | Growth::Trend { per_minute, .. } = growth {
+        per_minute.0.to_bits().hash(hash);
+    }
+}

@@ -1,0 +1,228 @@
+//! One monitor on one terminal, from its start to its end.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+
+use super::load::Load;
+use crate::fake::Fake;
+
+/// A text that is on the screen once a GPU is.
+const NEEDLE: &[u8] = b"H200";
+/// A pause in what is written ends a frame.
+const PAUSE: Duration = Duration::from_millis(40);
+/// How long calls are counted.
+const CALLS: Duration = Duration::from_secs(5);
+/// A key that has shown nothing until then has no effect.
+const DEAD_KEY: Duration = Duration::from_millis(700);
+
+/// How long to look.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// Before anything is counted.
+    pub settle: Duration,
+    /// That are counted.
+    pub counted: Duration,
+    /// Keys that are timed.
+    pub keys: usize,
+}
+
+/// What a monitor costs, a second where not said otherwise.
+#[derive(Debug, Default)]
+pub struct Costs {
+    /// CPU time, in milliseconds.
+    pub cpu_ms: f64,
+    /// CPU time of each thread, in milliseconds, with its name.
+    pub threads: Vec<(String, f64)>,
+    /// Bytes to the terminal.
+    pub bytes: f64,
+    /// System calls; `None` without `strace`.
+    pub system_calls: Option<f64>,
+    /// Calls of the driver.
+    pub driver_calls: f64,
+    /// Resident memory and its highest, of it private and of files; what is its own share, in KiB.
+    pub memory_kib: [u64; 5],
+    /// From the start to the end of the first frame that shows a GPU, in milliseconds.
+    pub first_ms: f64,
+    /// From a key to the next bytes, in milliseconds, in order.
+    pub keys_ms: Vec<f64>,
+}
+
+struct Running {
+    child: Box<dyn Child + Send + Sync>,
+    writer: Box<dyn Write + Send>,
+    chunks: Receiver<(Instant, Vec<u8>)>,
+    bytes: u64,
+    _master: Box<dyn MasterPty + Send>,
+}
+
+/// Runs a monitor and counts.
+pub fn measure(program: &Path, fake: &Fake, load: &Load, plan: Plan) -> Result<Costs, String> {
+    fake.change(&load.scenario(false));
+    let began = Instant::now();
+    let mut running = Running::start(program, fake);
+    let mut costs = Costs { first_ms: running.first_frame(began)?, ..Costs::default() };
+    running.pass(plan.settle);
+    let pid = running.child.process_id().ok_or("it has no pid")?;
+    let (before, bytes, at) = (cpu_ns(pid), running.bytes, Instant::now());
+    running.pass(plan.counted);
+    let seconds = at.elapsed().as_secs_f64();
+    let after = cpu_ns(pid);
+    if after.is_empty() {
+        return Err("it has ended".to_owned());
+    }
+    for (task, name, ns) in &after {
+        let known = before.iter().find(|one| one.0 == *task).map_or(0, |one| one.2);
+        costs.threads.push((name.clone(), (ns - known) as f64 / 1e6 / seconds));
+    }
+    costs.cpu_ms = costs.threads.iter().map(|thread| thread.1).sum();
+    costs.bytes = (running.bytes - bytes) as f64 / seconds;
+    costs.memory_kib = memory(pid);
+    costs.keys_ms = running.keys(plan.keys);
+    costs.system_calls = running.system_calls(pid);
+    fake.change(&load.scenario(true));
+    running.pass(Duration::from_secs(2));
+    let calls = fake.all_calls();
+    running.pass(CALLS);
+    costs.driver_calls = (fake.all_calls() - calls) as f64 / CALLS.as_secs_f64();
+    running.end();
+    Ok(costs)
+}
+
+impl Running {
+    fn start(program: &Path, fake: &Fake) -> Self {
+        let mut command = CommandBuilder::new(program);
+        command.env("TERM", "xterm-256color");
+        command.env("LC_ALL", "C.UTF-8");
+        command.env("HOME", fake.dir());
+        command.env("XDG_CONFIG_HOME", fake.dir());
+        command.env("VRAMLENS_NVML_LIB", fake.library());
+        command.env("LD_LIBRARY_PATH", fake.dir());
+        command.cwd(fake.dir());
+        let size = PtySize { rows: 50, cols: 160, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let (to, chunks) = channel();
+        std::thread::spawn(move || {
+            let mut buffer = vec![0; 1 << 16];
+            while let Ok(n) = reader.read(&mut buffer) {
+                let chunk = buffer.get(..n).unwrap_or_default().to_vec();
+                if n == 0 || to.send((Instant::now(), chunk)).is_err() {
+                    return;
+                }
+            }
+        });
+        let writer = pair.master.take_writer().unwrap();
+        Self { child, writer, chunks, bytes: 0, _master: pair.master }
+    }
+
+    fn next(&mut self, wait: Duration) -> Result<(Instant, Vec<u8>), RecvTimeoutError> {
+        let (at, chunk) = self.chunks.recv_timeout(wait)?;
+        self.bytes += chunk.len() as u64;
+        Ok((at, chunk))
+    }
+
+    /// When the first frame with a GPU was complete.
+    fn first_frame(&mut self, began: Instant) -> Result<f64, String> {
+        let (mut seen, mut last) = (Vec::new(), None);
+        loop {
+            let complete = seen.windows(NEEDLE.len()).any(|window| window == NEEDLE);
+            match (self.next(if complete { PAUSE } else { Duration::from_secs(10) }), last) {
+                (Ok((at, chunk)), _) => {
+                    seen.extend(chunk);
+                    last = Some(at);
+                }
+                (Err(_), Some(last)) if complete => {
+                    return Ok(last.duration_since(began).as_secs_f64() * 1e3);
+                }
+                _ => return Err(format!("no GPU shows: {}", String::from_utf8_lossy(&seen))),
+            }
+        }
+    }
+
+    /// Lets it run and reads what it writes.
+    fn pass(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while let Some(left) = end.checked_duration_since(Instant::now()) {
+            if self.next(left) == Err(RecvTimeoutError::Disconnected) {
+                return;
+            }
+        }
+    }
+
+    /// Presses down and up, at uneven moments.
+    fn keys(&mut self, count: usize) -> Vec<f64> {
+        let mut times = Vec::new();
+        for n in 0..count {
+            self.pass(Duration::from_millis(130 + (n as u64 * 37) % 90));
+            let key: &[u8] = if n % 2 == 0 { b"\x1b[B" } else { b"\x1b[A" };
+            let pressed = Instant::now();
+            self.writer.write_all(key).unwrap();
+            self.writer.flush().unwrap();
+            if let Ok((at, _)) = self.next(DEAD_KEY) {
+                times.push(at.saturating_duration_since(pressed).as_secs_f64() * 1e3);
+            }
+        }
+        times.sort_by(f64::total_cmp);
+        times
+    }
+
+    fn system_calls(&mut self, pid: u32) -> Option<f64> {
+        let mut command = Command::new("strace");
+        command.args(["-f", "-c", "-p", &pid.to_string()]);
+        let strace = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let strace = strace.spawn().ok()?;
+        self.pass(CALLS);
+        let raw = nix::unistd::Pid::from_raw(strace.id().cast_signed());
+        nix::sys::signal::kill(raw, nix::sys::signal::Signal::SIGINT).ok()?;
+        let output = strace.wait_with_output().ok()?;
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let total = text.lines().find(|line| line.trim_end().ends_with("total"))?;
+        // Share, seconds, microseconds a call, calls.
+        let calls: f64 = total.split_ascii_whitespace().nth(3)?.parse().ok()?;
+        Some(calls / CALLS.as_secs_f64())
+    }
+
+    fn end(mut self) {
+        let _ = self.writer.write_all(b"q");
+        let _ = self.writer.flush();
+        self.pass(Duration::from_millis(300));
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Each thread's number, name and time on a processor, in nanoseconds.
+fn cpu_ns(pid: u32) -> Vec<(String, String, u64)> {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let of = |task: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
+        let ns = text.split_ascii_whitespace().next()?.parse().ok()?;
+        Some((task.file_name().into_string().ok()?, name.trim().to_owned(), ns))
+    };
+    tasks.filter_map(|task| of(task.ok()?)).collect()
+}
+
+fn memory(pid: u32) -> [u64; 5] {
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}"));
+    let status = read("status").unwrap_or_default();
+    let share = read("smaps_rollup").unwrap_or_default();
+    let figure = |text: &str, name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name));
+        line.and_then(|line| line.split_ascii_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
+    };
+    [
+        figure(&status, "VmRSS:"),
+        figure(&status, "VmHWM:"),
+        figure(&status, "RssAnon:"),
+        figure(&status, "RssFile:"),
+        figure(&share, "Pss:"),
+    ]
+}

@@ -1,0 +1,5 @@
+//! Running a monitor and counting what it costs.
+
+pub mod load;
+pub mod measure;
+pub mod table;
