@@ -3,13 +3,14 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
-use vramlens::cli::{args::Cli, dispatch};
+use clap::FromArgMatches;
+use vramlens::cli::{args::Cli, entry, help};
 use vramlens::cmd::Exit;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match dispatch::run(&cli, &|name| std::env::var(name).ok()) {
+    let matches = help::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match entry::run(&cli, &|name| std::env::var(name).ok()) {
         Ok(exit) => exit.into(),
         Err(error) => {
             // The terminal may be gone: a failed write is nobody's concern.

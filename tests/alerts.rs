@@ -203,7 +203,8 @@ fn a_command_gets_the_text_as_one_argument_and_nothing_is_expanded() {
     );
     let command = vec![told, out.to_str().unwrap().to_owned(), "$HOME; x".to_owned()];
     let log = folder.path().join("log");
-    let actions = Actions { command, log: Some(log.clone()), bell: true, osc9: true };
+    let log_to = Some(log.clone());
+    let actions = Actions { command, log: log_to, bell: true, osc9: true, ..Actions::default() };
     let mut notifier = Notifier::spawn(rules(), actions).unwrap();
     let bytes = notifier.look(&used(0, 95.0));
     assert_eq!(bytes, b"\x1b]9;vramlens: GPU 0: 95.0 GiB of 100.0 GiB used (95%)\x1b\\\x07");

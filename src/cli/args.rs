@@ -5,14 +5,22 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::cli::generate::GenArgs;
+
 /// Who holds the memory of an NVIDIA GPU, which of it is garbage, whether it is used or only held,
 /// and what to do now.
 #[derive(Debug, Parser)]
-#[command(name = "vramlens", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "vramlens", version, disable_version_flag = true)]
 pub struct Cli {
     /// What to do; the live view without one.
     #[command(subcommand)]
     pub command: Option<Command>,
+    /// Print the version; with --verbose all that a report of a fault needs, and nothing private.
+    #[arg(long, short = 'V')]
+    pub version: bool,
+    /// Say more: with --version.
+    #[arg(long, short = 'v', requires = "version")]
+    pub verbose: bool,
     /// The options of every command.
     #[command(flatten)]
     pub common: Common,
@@ -27,20 +35,6 @@ pub struct Cli {
     pub need: Option<String>,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  vramlens                               the live view
-  vramlens triage                        who holds the memory and what to do, as a report
-  ssh gpubox vramlens triage             the same of another machine
-  vramlens --host ana@box1 --host box2   the live view of two machines
-  vramlens kill --zombies --dry-run      what one key would end
-  python train.py 2>&1 | vramlens explain
-  vramlens fit model.gguf --context 32768
-
-Exit codes:
-  0 fine   1 findings, or does not fit   2 usage or bad input   3 no driver or no GPU
-  4 the driver does not answer   130 interrupted";
-
 /// Options that read the same everywhere.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Common {
@@ -50,6 +44,9 @@ pub struct Common {
     /// Read this configuration instead of the usual one.
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Keep a log in this file: starts, faults, alerts, and what was ended.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub log: Option<PathBuf>,
     /// Only these GPUs: indexes or the beginnings of UUIDs, separated by commas. For `fit` also a
     /// card that is not here: 24GiB.
     #[arg(long, global = true, value_name = "LIST")]
@@ -143,6 +140,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Say what can and cannot be seen on this machine, and how to mend it.
     Doctor(DoctorArgs),
+    /// Print completions for a shell, or the manual; for whoever installs this program.
+    Gen(GenArgs),
     /// Show every setting, its value and where that comes from.
     Config(ConfigArgs),
     /// The process that asks the driver for `--isolate`.

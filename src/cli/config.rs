@@ -158,6 +158,7 @@ impl Resolved {
             }
         }
         let given = [
+            ("log.file", common.log.as_ref().map(|path| path.display().to_string())),
             ("view.interval", common.interval.clone()),
             ("view.color", common.color.map(|when| when.name().to_owned())),
             ("view.ascii", common.ascii.then(|| "true".to_owned())),

@@ -72,6 +72,7 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
         Some(Command::Serve(args)) => serve::run(&serving(args, env), &options),
         Some(Command::Doctor(args)) => doctor::run(&options, form, args.wake),
         Some(Command::Fixes(args)) => tools::fixes(args),
+        Some(Command::Gen(args)) => crate::cli::generate::run(&args.what),
         // Taken above: it needs no configuration.
         Some(Command::Driver(_)) => Ok(Exit::Usage),
     }

@@ -1,12 +1,11 @@
 //! The settings: one table, from which the configuration file, the environment, the example file
 //! and `vramlens config` are made.
 
-use std::fmt;
-use std::path::PathBuf;
-
 use crate::analyze::alerts::AlertRules;
 use crate::cli::args::ColorWhen;
-use crate::cli::values::{column_words, program, threshold, time, words};
+use crate::cli::setting::BOOL;
+pub use crate::cli::setting::{Kind, Origin, Setting};
+use crate::cli::values::{column_words, log_size, program, threshold, time, words};
 pub use crate::cli::values::{duration_ms, key_words};
 use crate::runtime::alerts::Actions;
 use crate::ui::time::ChartForm;
@@ -39,6 +38,8 @@ pub struct Settings {
     pub request: Bytes,
     /// Whether a running process's allocator is read.
     pub allocator: bool,
+    /// Whether a log is kept, where, and how much of it.
+    pub log: crate::runtime::journal::LogSettings,
     /// Whether inference servers are asked about their memory.
     pub servers: bool,
     /// Whether `z` asks before it ends anything.
@@ -63,80 +64,10 @@ pub struct Settings {
     pub remote_hosts: Vec<String>,
 }
 
-/// One row of the table.
-pub struct Setting {
-    /// `section.name`, as in the file.
-    pub key: &'static str,
-    /// The environment variable that sets it.
-    pub env: &'static str,
-    /// The default, as TOML.
-    pub default: &'static str,
-    /// What it does.
-    pub doc: &'static str,
-    /// Takes a value, or says what is allowed.
-    pub apply: fn(&mut Settings, &str) -> Result<(), &'static str>,
-}
-
-/// What a value is written as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// In quotes; a number may stand without.
-    Text,
-    /// `true` or `false`.
-    Bool,
-    /// `["a", "b"]`.
-    List,
-}
-
-impl Kind {
-    /// What is allowed, in words.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Text => "a text in quotes",
-            Self::Bool => BOOL,
-            Self::List => "a list: [\"a\", \"b\"]",
-        }
-    }
-}
-
-impl Setting {
-    /// What its value is written as; the default tells.
-    pub fn kind(&self) -> Kind {
-        match self.default.as_bytes().first() {
-            Some(b'[') => Kind::List,
-            Some(b't' | b'f') => Kind::Bool,
-            _ => Kind::Text,
-        }
-    }
-}
-
-/// Where a value comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
-    /// Nobody set it.
-    Default,
-    /// This line of this file.
-    File(PathBuf, usize),
-    /// This variable.
-    Environment(String),
-    /// The command line.
-    Flag,
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Default => f.write_str("default"),
-            Self::File(path, line) => write!(f, "{}:{line}", path.display()),
-            Self::Environment(name) => write!(f, "environment {name}"),
-            Self::Flag => f.write_str("command line"),
-        }
-    }
-}
-
 const TIME: &str = "a time such as 500ms, 1s or 10m, from 100ms to 1h";
 const WORDS: &str = "a list of words: [\"notify-send\", \"-u\", \"critical\"]";
-const BOOL: &str = "true or false";
+const LOG_SIZE: &str = "a size from 4KiB to 1GiB";
+const LOG_KEEP: &str = "a number from 0 to 99";
 const COLOURS: &str = "auto, always, never, 16, 256 or 24bit";
 const COLUMNS: &str = "a list of columns: [\"gpu\", \"pid\", \"user:12\", \"vram\", \"command\"]";
 
@@ -258,6 +189,37 @@ pub const SETTINGS: &[Setting] = &[
         apply: |s, v| v.parse().map(|on| s.kill_confirm = on).or(Err(BOOL)),
     },
     Setting {
+        key: "log.file",
+        env: "VRAMLENS_LOG_FILE",
+        default: "\"\"",
+        doc: "Keep a log of starts, faults, alerts and kills in this file; \"on\" for ~/.local/state/vramlens/vramlens.log, empty for none.",
+        apply: |s, v| {
+            v.clone_into(&mut s.log.file);
+            Ok(())
+        },
+    },
+    Setting {
+        key: "log.level",
+        env: "VRAMLENS_LOG_LEVEL",
+        default: "\"info\"",
+        doc: "What is worth a line: error, warn, info or debug, each with those before it.",
+        apply: |s, v| v.parse().map(|level| s.log.level = level),
+    },
+    Setting {
+        key: "log.max_bytes",
+        env: "VRAMLENS_LOG_MAX_BYTES",
+        default: "\"1MiB\"",
+        doc: "A log that would grow larger becomes FILE.1, and a new one begins. From 4KiB to 1GiB.",
+        apply: |s, v| log_size(v).map(|bytes| s.log.max_bytes = bytes).ok_or(LOG_SIZE),
+    },
+    Setting {
+        key: "log.keep",
+        env: "VRAMLENS_LOG_KEEP",
+        default: "3",
+        doc: "So many older logs are kept, from 0 to 99: FILE.1 is the newest of them.",
+        apply: |s, v| v.parse().ok().filter(|n| *n <= 99).map(|n| s.log.keep = n).ok_or(LOG_KEEP),
+    },
+    Setting {
         key: "driver.library",
         env: "VRAMLENS_NVML_LIB",
         default: "\"\"",
@@ -341,6 +303,20 @@ pub const SETTINGS: &[Setting] = &[
         default: "false",
         doc: "Have the terminal show an alert as a notification of the desktop (OSC 9).",
         apply: |s, v| v.parse().map(|on| s.alert_actions.osc9 = on).or(Err(BOOL)),
+    },
+    Setting {
+        key: "alert.osc777",
+        env: "VRAMLENS_ALERT_OSC777",
+        default: "false",
+        doc: "The same in the form that urxvt, foot, WezTerm and Ghostty know (OSC 777).",
+        apply: |s, v| v.parse().map(|on| s.alert_actions.osc777 = on).or(Err(BOOL)),
+    },
+    Setting {
+        key: "alert.desktop",
+        env: "VRAMLENS_ALERT_DESKTOP",
+        default: "false",
+        doc: "Show an alert on the desktop of this machine by notify-send.",
+        apply: |s, v| v.parse().map(|on| s.alert_actions.desktop = on).or(Err(BOOL)),
     },
     Setting {
         key: "alert.command",

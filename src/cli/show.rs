@@ -13,7 +13,7 @@ use crate::ui::theme::{Depth, SIXTEEN};
 
 /// The settings that take effect at once when the configuration is read again. What stands in no
 /// list here waits for the next start, and is said to.
-pub const AT_ONCE: [&str; 19] = [
+pub const AT_ONCE: [&str; 21] = [
     "view.interval",
     "view.color",
     "view.ascii",
@@ -31,6 +31,8 @@ pub const AT_ONCE: [&str; 19] = [
     "alert.gpu_lost",
     "alert.bell",
     "alert.osc9",
+    "alert.osc777",
+    "alert.desktop",
     "alert.command",
     "alert.log",
 ];

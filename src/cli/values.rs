@@ -3,6 +3,12 @@
 use crate::analyze::alerts::Threshold;
 use crate::units::{Bytes, Percent};
 
+/// From a page to what an editor still opens.
+pub(super) fn log_size(text: &str) -> Option<u64> {
+    let bytes: Bytes = text.parse().ok()?;
+    (4096..=1 << 30).contains(&bytes.0).then_some(bytes.0)
+}
+
 /// `95%`, `20GiB`.
 pub(super) fn threshold(text: &str) -> Option<Threshold> {
     if let Some(share) = text.trim().strip_suffix('%') {

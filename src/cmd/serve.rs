@@ -134,6 +134,7 @@ fn tell_systemd(serve: &Serve, state: &str) {
 
 /// A line for the journal.
 fn log(line: &str) {
+    log::info!("{line}");
     let _ = writeln!(std::io::stderr(), "vramlens: {line}");
 }
 

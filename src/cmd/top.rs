@@ -19,7 +19,10 @@ pub fn run(app: App, options: Options, from: From) -> anyhow::Result<Exit> {
         Ok(End::Quit) => Ok(Exit::Fine),
         Ok(End::Terminated) => Ok(Exit::Interrupted),
         // Nobody is left to be told; a write would only fail.
-        Ok(End::HungUp) => std::process::exit(i32::from(Exit::Interrupted.code())),
+        Ok(End::HungUp) => {
+            let _ = crate::runtime::journal::finish();
+            std::process::exit(i32::from(Exit::Interrupted.code()))
+        }
         Err(error) => {
             screen::restore();
             Err(anyhow::Error::new(error).context("the terminal cannot be used"))

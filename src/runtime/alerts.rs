@@ -19,6 +19,8 @@ use crate::runtime::clock;
 const QUEUE: usize = 16;
 /// How long a command may run.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The desktop's own way; the text follows as the summary, in which nothing is markup.
+const NOTIFY_SEND: [&str; 3] = ["notify-send", "--app-name=vramlens", "--"];
 /// Longest text, in characters.
 const TEXT: usize = 400;
 
@@ -31,6 +33,10 @@ pub struct Actions {
     pub bell: bool,
     /// Have the terminal notify the desktop (OSC 9).
     pub osc9: bool,
+    /// The same in the form of urxvt, foot and others (OSC 777).
+    pub osc777: bool,
+    /// Run notify-send.
+    pub desktop: bool,
     /// Append a line to this file.
     pub log: Option<PathBuf>,
 }
@@ -54,7 +60,7 @@ impl Notifier {
     /// Where no thread is to be had.
     pub fn spawn(rules: AlertRules, actions: Actions) -> io::Result<Self> {
         let dropped = Arc::new(AtomicU64::new(0));
-        let works = !actions.command.is_empty() || actions.log.is_some();
+        let works = !actions.command.is_empty() || actions.log.is_some() || actions.desktop;
         let queue = if rules.any() && works {
             let (queue, queue_in) = sync_channel(QUEUE);
             let (own, count) = (actions.clone(), Arc::clone(&dropped));
@@ -94,6 +100,7 @@ impl Notifier {
                 && queue.try_send((alert, clock::now().wall_ms)).is_err()
             {
                 self.dropped.fetch_add(1, Ordering::Relaxed);
+                log::warn!("an alert found no room for its command");
             }
         }
         bytes
@@ -111,14 +118,29 @@ impl Notifier {
 
     fn terminal(&self, alert: &Alert) -> Vec<u8> {
         let mut bytes = Vec::new();
+        log::warn!("{}: {}", alert.kind.key(), alert.text);
+        let text = visible(&alert.text);
+        let tmux = std::env::var_os("TMUX").is_some_and(|value| !value.is_empty());
         if self.actions.osc9 {
-            bytes.extend(format!("\x1b]9;vramlens: {}\x1b\\", visible(&alert.text)).bytes());
+            bytes.extend(request(&format!("9;vramlens: {text}"), tmux).bytes());
+        }
+        if self.actions.osc777 {
+            // The parts stand between semicolons.
+            let text = text.replace(';', ",");
+            bytes.extend(request(&format!("777;notify;vramlens;{text}"), tmux).bytes());
         }
         if self.actions.bell {
             bytes.push(7);
         }
         bytes
     }
+}
+
+/// A request to the terminal (OSC). Within tmux it is handed through to the one outside, where tmux
+/// allows that (`allow-passthrough`).
+fn request(text: &str, tmux: bool) -> String {
+    let request = format!("\x1b]{text}\x1b\\");
+    if tmux { format!("\x1bPtmux;{}\x1b\\", request.replace('\x1b', "\x1b\x1b")) } else { request }
 }
 
 /// Without anything that a terminal would obey, or that would end a line or an argument.
@@ -132,9 +154,14 @@ fn work(actions: &Actions, queue: &Receiver<(Alert, u64)>, dropped: &AtomicU64) 
         let lost = dropped.load(Ordering::Relaxed);
         if let Some(path) = &actions.log {
             // A log that cannot be written must not end the session; the next line tries again.
-            let _ = log(path, &alert, wall_ms, lost - told);
+            if let Err(error) = log(path, &alert, wall_ms, lost - told) {
+                log::warn!("{}: {error}", path.display());
+            }
         }
         told = lost;
+        if actions.desktop {
+            run(&NOTIFY_SEND.map(ToOwned::to_owned), &alert);
+        }
         run(&actions.command, &alert);
     }
 }
@@ -163,7 +190,10 @@ fn run(command: &[String], alert: &Alert) {
     what.env("VRAMLENS_ALERT_PID", alert.pid.map_or_else(String::new, |pid| pid.to_string()));
     // The terminal is the view's.
     what.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let Ok(mut child) = what.spawn() else { return };
+    let mut child = match what.spawn() {
+        Ok(child) => child,
+        Err(error) => return log::warn!("cannot run {program}: {error}"),
+    };
     let end = Instant::now() + PATIENCE;
     while let Ok(None) = child.try_wait() {
         if Instant::now() >= end {
@@ -173,5 +203,17 @@ fn run(command: &[String], alert: &Alert) {
             return;
         }
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tmux_is_asked_to_hand_it_through() {
+        assert_eq!(request("9;full", false), "\x1b]9;full\x1b\\");
+        let wrapped = "\x1bPtmux;\x1b\x1b]9;full\x1b\x1b\\\x1b\\";
+        assert_eq!(request("9;full", true), wrapped);
     }
 }

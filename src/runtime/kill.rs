@@ -14,7 +14,7 @@ use crate::host::signals::execute;
 use crate::ids::GpuIndex;
 use crate::runtime::{clock, probing};
 use crate::sample::{KillEvent, KillPreset, KillStep, Reading};
-use crate::ui::kill::{Dialog, DialogRow, Phase, Proof, Typed};
+use crate::ui::kill::{Dialog, DialogRow, Phase, Proof, Typed, words};
 
 /// How long memory may take to come back. 120 GiB were back after 0.2 s; unmapping pinned host
 /// memory takes longer.
@@ -37,6 +37,8 @@ impl Killing {
     /// # Errors
     /// Where no thread is to be had.
     pub fn begin(plan: KillPlan, before: View) -> io::Result<Self> {
+        let who: Vec<String> = plan.rows.iter().map(|row| row.id.pid.to_string()).collect();
+        log::info!("{}: {}", title(&plan), who.join(", "));
         let (to, events) = channel(1024);
         let cancel = Arc::new(AtomicBool::new(false));
         let (order, stop) = (plan.order.clone(), Arc::clone(&cancel));
@@ -54,6 +56,9 @@ impl Killing {
             return std::future::pending().await;
         }
         let event = self.events.recv().await;
+        if let Some(event) = &event {
+            log::debug!("{}", words(event));
+        }
         if event.as_ref().is_none_or(|event| event.what == KillStep::Finished) {
             self.finished = Some(Instant::now());
         }
@@ -74,7 +79,12 @@ impl Killing {
     pub fn proof(&self, after: &View) -> Option<KillProof> {
         let proof = kill_proof(&self.before, after, &self.plan);
         let settled = self.finished.is_some_and(|at| at.elapsed() >= SETTLES);
-        (proof.complete() || settled).then_some(proof)
+        let proof = (proof.complete() || settled).then_some(proof)?;
+        log::info!("{}", proof.sentence);
+        for left in &proof.remaining {
+            log::warn!("{}: {}", left.pid, left.reason);
+        }
+        Some(proof)
     }
 }
 

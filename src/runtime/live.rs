@@ -176,6 +176,9 @@ impl Live {
             self.complaint = None;
         }
         self.seen_gpus |= self.is_replay();
+        if let Some(text) = crate::runtime::journal::complaint() {
+            self.app.message = Some(ui::Message { text, error: true });
+        }
         if self.is_replay() {
             self.now = tick.at();
         }
@@ -231,6 +234,7 @@ impl Live {
         }
         self.stale = false;
         self.view = self.conclusions.view(&self.history, &self.moment());
+        crate::runtime::journal::look(&self.view);
         crate::analyze::select::keep(&mut self.view, &self.options.gpus);
         if matches!(self.feed, Feed::Driver { .. }) {
             self.models.complete(&mut self.view);

@@ -38,3 +38,6 @@ pub mod screen;
 pub mod serve;
 pub mod signals;
 pub mod snapshot;
+
+// Used by all of them.
+pub mod journal;

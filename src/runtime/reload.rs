@@ -89,6 +89,7 @@ pub fn take(
     let new = match outcome {
         Ok(new) => new,
         Err(wrong) => {
+            log::warn!("{wrong}");
             return vec![Event::Message(Message {
                 text: format!("not read: {wrong}"),
                 error: true,

@@ -115,7 +115,10 @@ impl Worker {
             match source.next(clock::now(), self.orders().wants) {
                 Ok(Some(tick)) => self.send(Sampled::Tick(Box::new(tick))),
                 Ok(None) => return drop(self.ticks.blocking_send(Sampled::End)),
-                Err(error) => self.send(Sampled::Failed(error)),
+                Err(error) => {
+                    crate::runtime::journal::failed(&error.to_string());
+                    self.send(Sampled::Failed(error));
+                }
             }
             due = self.wait(due);
         }

@@ -45,7 +45,11 @@ fn three(row: &Setting) -> [String; 3] {
     let candidates = [
         usual,
         own(["always", "never", "auto"]),
+        own(["block", "braille", "block"]),
         own(["1G", "2G", "3G"]),
+        own(["1M", "2M", "4M"]),
+        own(["warn", "debug", "error"]),
+        own(["1", "2", "4"]),
         own(["91%", "92%", "93%"]),
         own(["a", "b", "c"]),
     ];

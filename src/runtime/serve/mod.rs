@@ -174,6 +174,7 @@ impl Exporter {
 
     fn publish(&self) {
         let mut view = View::build(&self.history, &self.moment());
+        crate::runtime::journal::look(&view);
         select::keep(&mut view, &self.options.gpus);
         let findings = rules::run(&view);
         let own = self.own();
