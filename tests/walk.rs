@@ -13,7 +13,7 @@ use pty::Term;
 
 /// What is pressed, as tmux calls it and as a terminal sends it, and what is seen then.
 const WALK: [(&str, &str, &str); 22] = [
-    ("?", "?", "THE BAR"),
+    ("?", "?", "esc leave"),
     ("Escape", "\x1b", "⏎ detail"),
     ("j", "j", "COMMAND"),
     ("Enter", "\r", "verdict"),

@@ -11,7 +11,7 @@ pub(super) fn said(scene: &Scene<'_>, process: &ProcSample) -> Option<Reading<Se
     let own = process.server.as_ref();
     let above = || {
         let ancestors = scene.ancestors(process);
-        ancestors.into_iter().take(GENERATIONS).find_map(|above| above.server.as_ref())
+        ancestors.iter().take(GENERATIONS).find_map(|above| above.server.as_ref())
     };
     own.or_else(above).cloned()
 }

@@ -14,7 +14,7 @@ use crate::runtime::reload::{Reload, Reloaded};
 use crate::ui;
 use crate::ui::action::{ACTIONS, KeyMap};
 use crate::ui::columns::Columns;
-use crate::ui::theme::{Depth, Look};
+use crate::ui::theme::Look;
 
 /// What is asked of the environment besides the settings.
 const OTHERS: [&str; 13] = [
@@ -40,8 +40,6 @@ const OTHERS: [&str; 13] = [
 pub fn screen(resolved: &Resolved, env: Environment<'_>) -> Result<ui::Settings, SettingsError> {
     let settings = &resolved.settings;
     let depth = terminal::depth(settings, env, std::io::stdout().is_terminal());
-    // The terminal library looks at NO_COLOR by itself, and would overrule --color.
-    crossterm::style::force_color_output(depth != Depth::None);
     let themes = themes::choose(resolved, depth, &env)?;
     let chosen = themes.all.iter().find(|theme| theme.name == themes.name);
     let theme = chosen.map_or_else(ui::theme::Theme::terminal, |chosen| chosen.theme);

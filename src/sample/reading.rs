@@ -22,6 +22,8 @@ pub enum Why {
     Asleep,
     /// Nobody uses the GPU: it is let alone so that it can sleep.
     LetSleep,
+    /// To read it the library would have to open every GPU, and one of them sleeps.
+    Spared,
     /// The process ended meanwhile.
     Gone,
     /// Nobody asked for it: it is slow to read and nothing shows it.
@@ -37,7 +39,7 @@ pub enum Why {
 }
 
 impl Why {
-    const NAMED: [(Self, &'static str, &'static str); 12] = [
+    const NAMED: [(Self, &'static str, &'static str); 13] = [
         (Self::NotSupported, "not_supported", "not supported here"),
         (Self::NoPermission, "no_permission", "no permission"),
         (Self::OldDriver, "old_driver", "the driver is too old"),
@@ -45,6 +47,7 @@ impl Why {
         (Self::TimedOut, "timed_out", "no answer in time"),
         (Self::Asleep, "asleep", "the GPU sleeps"),
         (Self::LetSleep, "let_sleep", "nobody uses it: it is let sleep"),
+        (Self::Spared, "spared", "not read: that would wake a GPU that sleeps"),
         (Self::Gone, "gone", "the process has ended"),
         (Self::NotAsked, "not_asked", "not asked for"),
         (Self::NotYet, "not_yet", "not yet known"),

@@ -83,13 +83,14 @@ pub fn fault(gpu: &GpuView) -> Option<&XidSeen> {
 
 /// Why a GPU is not asked, where that is for the sake of its sleep.
 pub fn at_rest(gpu: &GpuView) -> Option<Why> {
-    gpu.sample.memory.why().filter(|why| matches!(why, Why::Asleep | Why::LetSleep))
+    gpu.sample.memory.why().filter(|why| matches!(why, Why::Asleep | Why::LetSleep | Why::Spared))
 }
 
 /// The state of a GPU in a word.
 pub fn health(gpu: &GpuView, theme: &Theme) -> (String, Style) {
     match at_rest(gpu) {
         Some(Why::Asleep) => return ("asleep".to_owned(), theme.dim),
+        Some(Why::Spared) => return ("not read".to_owned(), theme.dim),
         Some(_) => return ("let sleep".to_owned(), theme.dim),
         None => {}
     }

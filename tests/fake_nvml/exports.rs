@@ -12,12 +12,18 @@ use crate::state::{
 
 #[unsafe(no_mangle)]
 extern "C" fn nvmlInit_v2() -> u32 {
-    serve("nvmlInit_v2", None, |_state| SUCCESS)
+    serve("nvmlInit_v2", None, |state| {
+        state.attached = true;
+        SUCCESS
+    })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn nvmlInitWithFlags(_flags: u32) -> u32 {
-    serve("nvmlInitWithFlags", None, |_state| SUCCESS)
+extern "C" fn nvmlInitWithFlags(flags: u32) -> u32 {
+    serve("nvmlInitWithFlags", None, |state| {
+        state.attached |= flags & 2 == 0;
+        SUCCESS
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -94,9 +100,10 @@ unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
         scenario.gpu.iter().position(|gpu| short(&gpu.pci) == short(&wanted))
     });
     let found = index.map(|index| handle(index as u32, None));
-    serve("nvmlDeviceGetHandleByPciBusId_v2", found, |_state| {
+    serve("nvmlDeviceGetHandleByPciBusId_v2", found, |state| {
+        let knows = state.attached || !state.scenario.no_attach_knows_none;
         // SAFETY: the caller's handle.
-        unsafe { put(device, found.ok_or(NOT_FOUND)) }
+        unsafe { put(device, found.filter(|_| knows).ok_or(NOT_FOUND)) }
     })
 }
 

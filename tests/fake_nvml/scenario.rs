@@ -22,6 +22,8 @@ pub(crate) struct Scenario {
     /// How long the memory of a dead process stays, with `follow_pids`.
     pub(crate) free_after_ms: u64,
     pub(crate) count_calls: bool,
+    /// Opened so that it attaches no GPU it knows none, as the library of driver 580.
+    pub(crate) no_attach_knows_none: bool,
     /// How often the scenario's file is looked at; 0 is at every call. For measurements: a look costs
     /// more than most answers.
     pub(crate) reread_ms: u64,
@@ -219,6 +221,7 @@ impl Default for Scenario {
             follow_pids: false,
             free_after_ms: 0,
             count_calls: false,
+            no_attach_knows_none: false,
             reread_ms: 0,
             gpu: Vec::new(),
             error: Vec::new(),

@@ -47,6 +47,8 @@ pub(crate) struct State {
     pub(crate) delivered: usize,
     /// The driver's reload under which the library was initialised.
     initialised: Option<u32>,
+    /// Whether it was initialised so that it attaches GPUs.
+    pub(crate) attached: bool,
     /// How often it was initialised: the last shutdown counts.
     openings: u32,
     /// Open for as long as the library is initialised, as the real one keeps device files.
@@ -154,6 +156,7 @@ impl State {
             sets: Vec::new(),
             delivered: 0,
             initialised: None,
+            attached: false,
             openings: 0,
             opened: None,
             library,
@@ -169,6 +172,7 @@ impl State {
         self.openings = self.openings.saturating_sub(1);
         if self.openings == 0 {
             self.initialised = None;
+            self.attached = false;
             self.opened = None;
         }
     }

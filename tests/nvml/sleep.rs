@@ -190,16 +190,40 @@ fn in_use_or_kept_ready_or_by_the_users_will_nothing_is_let_go() {
     }
 }
 
+/// A library that is open holds every GPU.
 #[test]
-fn only_the_unused_one_is_let_go() {
+fn an_unused_one_is_let_go_when_nobody_uses_the_others_either() {
     let bus = Bus::new(2);
     let mut rig = bus.rig(&format!("{BUSY}{IDLE}"), true);
+    for _ in 0..90 {
+        assert!(rig.tick().gpus.iter().all(|gpu| gpu.memory.value().is_some()));
+    }
+    rig.fake.change(&format!("{COUNTED}{IDLE}{IDLE}"));
     for _ in 0..62 {
         rig.tick();
     }
     let tick = rig.tick();
-    assert!(tick.gpus[0].memory.value().is_some());
-    assert_eq!(tick.gpus[1].memory, Reading::Absent(Why::LetSleep));
+    assert!(tick.gpus.iter().all(|gpu| gpu.memory == Reading::Absent(Why::LetSleep)), "{tick:?}");
+    assert!(!is_held(&rig.fake));
+}
+
+#[test]
+fn a_library_that_would_wake_the_sleeper_is_not_opened_for_the_others() {
+    let bus = Bus::new(2);
+    bus.sleeps(1, true);
+    let mut rig = bus.rig(&format!("no_attach_knows_none = true\n{BUSY}{BUSY}"), true);
+    for _ in 0..3 {
+        let tick = rig.tick();
+        assert_eq!(tick.gpus[0].memory, Reading::Absent(Why::Spared));
+        assert_eq!(tick.gpus[1].memory, Reading::Absent(Why::Asleep));
+    }
+    assert_eq!((rig.fake.calls("nvmlInit_v2"), rig.fake.calls("gpu:1")), (0, 0));
+    // The user may have a look all the same.
+    rig.progress.wake();
+    assert!(rig.tick().gpus.iter().all(|gpu| gpu.memory.value().is_some()));
+    // And once nobody sleeps there is nothing to spare.
+    bus.sleeps(1, false);
+    assert!(rig.tick().gpus.iter().all(|gpu| gpu.memory.value().is_some()));
 }
 
 #[test]

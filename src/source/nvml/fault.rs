@@ -13,6 +13,8 @@ pub(super) enum Fault {
     NoSymbol,
     /// It answered with something that cannot be.
     Nonsense,
+    /// It was not asked: its answer would cost another GPU its sleep.
+    Spared,
 }
 
 impl Fault {
@@ -33,6 +35,7 @@ impl Fault {
             // FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH
             Self::NoSymbol | Self::Code(13 | 25) => Why::OldDriver,
             Self::Nonsense => Why::Nonsense,
+            Self::Spared => Why::Spared,
             // NOT_SUPPORTED, DEPRECATED
             Self::Code(3 | 26) => Why::NotSupported,
             // NO_PERMISSION; OPERATING_SYSTEM is a cgroup that keeps the device away

@@ -63,6 +63,12 @@ pub struct NvmlSource {
     /// Until when an answer of a single device that calls for a new session is not obeyed.
     obey_from_ms: u64,
     events: Events,
+    /// Whether this look is at GPUs that sleep, too: the user asked for it.
+    waking: bool,
+    /// Whether the next one has to be.
+    wake_due: bool,
+    /// Whether the session is to be closed as soon as nobody else has the library open.
+    lets_go: bool,
 }
 
 /// Whether events are watched for.
@@ -82,9 +88,15 @@ impl Events {
         }
     }
 
-    /// Goes on with the GPUs of this look, and tells what came since the last. One that sleeps is
-    /// left alone.
-    fn report(&mut self, gpus: &[GpuSample], library: &OsStr, clock: fn() -> Stamp) -> XidReport {
+    /// Tells what came since the last look, and goes on with the GPUs of this one unless it was told
+    /// to let go. One that sleeps is left alone.
+    fn report(
+        &mut self,
+        gpus: &[GpuSample],
+        goes_on: bool,
+        library: &OsStr,
+        clock: fn() -> Stamp,
+    ) -> XidReport {
         if matches!(self, Self::Wanted) {
             let watch = Watch::spawn(library.to_owned(), clock);
             *self = watch.map_or(Self::Off, Self::On);
@@ -93,7 +105,9 @@ impl Events {
         let silent = |gpu: &GpuSample| gpu.mig.is_some() || gpu.memory.why() == Some(Why::Asleep);
         let awake = gpus.iter().filter(|gpu| !silent(gpu));
         let target = |gpu: &GpuSample| (gpu.uuid.clone(), gpu.pci_bus_id.value().cloned());
-        watch.want(awake.map(target).collect());
+        if goes_on {
+            watch.want(awake.map(target).collect());
+        }
         watch.report(clock().boot_ms)
     }
 }
@@ -121,6 +135,9 @@ impl NvmlSource {
             rest: Rest::default(),
             driver: None,
             obey_from_ms: 0,
+            waking: false,
+            wake_due: false,
+            lets_go: false,
         }
     }
 
@@ -175,15 +192,22 @@ impl NvmlSource {
     fn session(&mut self, reach: &Reach, now: Stamp) -> Result<Session, SourceError> {
         if let Some(session) = &self.session {
             let holds = session.holds(&self.calls, reach) == Ok(true);
+            self.lets_go = !holds;
             // While somebody else has the library open, closing it would change nothing: until it is
             // let go this look is as good as the last.
             if !holds && self.events.let_go(now) {
                 self.close();
+            } else if !holds {
+                // The user's word is kept for the look that can follow it.
+                self.wake_due = self.waking;
             }
         }
         match self.session.take() {
             Some(session) => Ok(session),
-            None => self.open(reach, now),
+            None => {
+                self.lets_go = false;
+                self.open(reach, now)
+            }
         }
     }
 
@@ -210,7 +234,8 @@ impl NvmlSource {
             self.session = Some(session);
             if self.calls.ended().is_none() {
                 let clock = self.calls.clock();
-                tick.xid = self.events.report(&tick.gpus, &self.options.library, clock);
+                let (goes_on, library) = (!self.lets_go, &self.options.library);
+                tick.xid = self.events.report(&tick.gpus, goes_on, library, clock);
             }
         }
         Ok(tick)
@@ -243,7 +268,9 @@ impl Source for NvmlSource {
     fn next(&mut self, now: Stamp, wants: Wants) -> Result<Option<Tick>, SourceError> {
         let began = self.calls.now();
         self.calls.begin(now);
-        let reach = self.rest.reach(now.boot_ms, self.calls.take_wake());
+        let asked = self.calls.take_wake();
+        self.waking = asked | std::mem::take(&mut self.wake_due);
+        let reach = self.rest.reach(now.boot_ms, self.waking);
         let mut tick = self.look(&reach, wants, now)?;
         // One device alone may call for a new session for ever: it gets one, and then not before
         // a while has passed, so that it cannot take the others down.
@@ -297,6 +324,6 @@ fn source_error(call: &'static str, fault: Fault) -> SourceError {
         Fault::Code(12) => SourceError::NoLibrary(format!("{call} misses a library of its own")),
         Fault::Code(code) => SourceError::Driver { call, code },
         Fault::NoSymbol => SourceError::NoLibrary(format!("the library has no {call}")),
-        Fault::Nonsense => SourceError::Driver { call, code: 999 },
+        Fault::Nonsense | Fault::Spared => SourceError::Driver { call, code: 999 },
     }
 }

@@ -5,8 +5,9 @@
 //! control file alone does neither: a reference of the driver's power management is taken where
 //! `/dev/nvidiaN` is opened (`nv_start_device`), not for `/dev/nvidiactl`. By its documentation
 //! `nvmlInit_v2` initialises no GPU, and `nvmlDeviceGetHandleByPciBusId_v2` only the one that is
-//! meant, while the calls by index and by UUID may go through others. That `nvmlInit_v2` attaches
-//! none of them is not promised: `NVML_INIT_FLAG_NO_ATTACH` exists to say so, so it is tried first.
+//! meant, while the calls by index and by UUID may go through others. In truth `nvmlInit_v2` of
+//! driver 580 opens every `/dev/nvidiaN`, and with `NVML_INIT_FLAG_NO_ATTACH` it opens none and
+//! knows none, by whatever call (measured on two H200): beside a sleeper nobody can be read then.
 //! Programs that open NVML and then every GPU were seen to wake them two seconds after their start,
 //! and the GPUs to sleep again 6 to 25 seconds after the last handle is closed.
 //! <https://docs.nvidia.com/deploy/nvml-api/group__nvmlInitializationAndCleanup.html>
@@ -141,18 +142,25 @@ impl Rest {
         Reach::Only(self.seen.iter().enumerate().filter(read).map(place).collect())
     }
 
-    /// After a look at those that may be touched. Says whether one of them is to be let go now.
+    /// After a look at those that may be touched. Says whether they are to be let go now: all or
+    /// none, since a library that is open holds every GPU.
     pub(super) fn looked(&mut self, gpus: &[GpuSample], now_ms: u64) -> bool {
-        let mut lets_go = false;
+        let mut next = Vec::with_capacity(self.seen.len());
         for gpu in &self.seen {
-            let Some(phase) = self.phases.get_mut(&gpu.address).filter(|phase| phase.is_read())
-            else {
+            let Some(phase) = self.phases.get(&gpu.address).filter(|phase| phase.is_read()) else {
                 continue;
             };
             let sample = gpus.iter().find(|sample| is_at(sample, &gpu.address));
+            // Of one that could not be read nothing is known.
             let used = if gpu.may_sleep && self.let_sleep { sample.and_then(used) } else { None };
-            *phase = phase.looked(used, now_ms);
-            lets_go |= !phase.is_read();
+            next.push((gpu.address.clone(), phase.looked(used, now_ms)));
+        }
+        let lets_go = !next.is_empty() && next.iter().all(|(_, phase)| !phase.is_read());
+        for (address, phase) in next {
+            // Who has been without use for long enough waits for the others.
+            if lets_go || phase.is_read() {
+                self.phases.insert(address, phase);
+            }
         }
         lets_go
     }

@@ -172,35 +172,27 @@ fn all(
     Ok((library, Some(count), subjects))
 }
 
-/// Some GPUs, by their address, so that no other is touched. Whether a library that attaches none
-/// of itself can be asked about one is not documented: if it cannot, it is opened as usual.
+/// Some GPUs, by their address, so that no other is touched. Of driver 580 a library that attaches
+/// none by itself knows none: then they are not read, since the usual opening would wake the others.
+/// A library without the flag is older than GPUs that sleep.
 fn some(path: &OsStr, calls: &Calls, gpus: &[(GpuIndex, String)]) -> Result<Opened, SourceError> {
     const CALL: &str = "nvmlDeviceGetHandleByPciBusId_v2";
-    let mut last = Err(SourceError::NoGpu);
-    for flags in [InitFlags::NO_ATTACH, InitFlags::empty()] {
-        let mut library = match library(path, calls, flags) {
-            Ok(library) => library,
-            Err(error) => {
-                last = Err(error);
-                continue;
-            }
+    let mut library = library(path, calls, InitFlags::NO_ATTACH)
+        .or_else(|_| library(path, calls, InitFlags::empty()))?;
+    let mut subjects = Vec::with_capacity(gpus.len());
+    for (index, address) in gpus {
+        let handle = calls.make(CALL, Some(*index), || library.by_address(address));
+        let handle = handle.map_err(|fault| match fault {
+            Fault::NOT_FOUND => Fault::Spared,
+            other => other,
+        });
+        let facts = match handle {
+            Ok(id) => facts(Driver { library: &library, calls }, *index, id),
+            Err(fault) => Facts::unknown(*index, fault.why()),
         };
-        let mut subjects = Vec::with_capacity(gpus.len());
-        for (index, address) in gpus {
-            let handle = calls.make(CALL, Some(*index), || library.by_address(address));
-            let facts = match handle {
-                Ok(id) => facts(Driver { library: &library, calls }, *index, id),
-                Err(fault) => Facts::unknown(*index, fault.why()),
-            };
-            subjects.push(Subject::new(*index, handle, facts));
-        }
-        let found = subjects.iter().any(|subject| subject.handle.is_ok());
-        if found || flags.is_empty() {
-            return Ok((library, None, subjects));
-        }
-        calls.announce("nvmlShutdown", None, || drop(library));
+        subjects.push(Subject::new(*index, handle, facts));
     }
-    last
+    Ok((library, None, subjects))
 }
 
 fn count(library: &Library, calls: &Calls) -> Result<u32, SourceError> {

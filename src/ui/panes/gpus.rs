@@ -281,11 +281,14 @@ fn without_ledger(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, cha
             "the GPU has fallen off the bus: its figures are gone".to_owned(),
             "dmesg | grep -i xid    tells why; a reset or a reboot brings it back".to_owned(),
         ),
-        Some(why @ (Why::Asleep | Why::LetSleep)) => {
+        Some(why @ (Why::Asleep | Why::LetSleep | Why::Spared)) => {
             let key = scene.app.settings.keys.label(Action::Look, canvas.look.glyphs.ascii);
             (
                 match why {
                     Why::Asleep => "it sleeps, and is not woken for this".to_owned(),
+                    Why::Spared => {
+                        "it is awake, and reading it would wake one that sleeps".to_owned()
+                    }
                     _ => "let sleep: nobody uses it".to_owned(),
                 },
                 format!("{key}  to look at it all the same"),
