@@ -3,7 +3,11 @@
 use vramlens::analyze::Moment;
 use vramlens::history::History;
 use vramlens::ids::{GpuIndex, GpuUuid, Pid, ProcId, Stamp};
-use vramlens::sample::*;
+use vramlens::sample::{
+    DriverInfo, EnvVar, GpuProc, GpuSample, GpuTick, HostFacts, Memory, MemoryApi, Nonsense,
+    NvidiaFds, ProcKinds, ProcSample, ProcState, ProcTick, Reading, ScanReport, Signals, Throttle,
+    Tick, Utilization, Why, XidReport,
+};
 use vramlens::units::{Bytes, Celsius, Milliwatts, Percent};
 
 /// GPUs and processes of the three sizes.
