@@ -219,11 +219,16 @@ fn the_end_of_a_process_that_rests_shows_in_the_next_look() {
     let pid = holder.pid();
     let mut probe = probe(&device);
     let mut at = now();
+    let mut rested = false;
     for _ in 0..40 {
         let tick = probe.look(at, &[]);
-        assert!(of(&tick, pid).is_some());
+        // What is older than the look says so.
+        let read = of(&tick, pid).unwrap().read_boot_ms;
+        assert!(read.is_none_or(|read| (1_000..=4_000).contains(&(at.boot_ms - read))));
+        rested |= read.is_some();
         at.boot_ms += 1_000;
     }
+    assert!(rested);
     let raw = nix::unistd::Pid::from_raw(pid.cast_signed());
     assert_eq!(nix::sys::signal::kill(raw, nix::sys::signal::Signal::SIGSTOP), Ok(()));
     until("it is stopped", || state(pid) == Some('T'));

@@ -111,3 +111,19 @@ fn in_tmux() {
         std::thread::sleep(Duration::from_millis(30));
     }
 }
+
+/// Without a terminal the demo is a frame of its recording, not of this machine's driver.
+#[test]
+fn the_demo_is_printed_where_there_is_no_terminal() {
+    let vramlens = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vramlens"));
+        command.arg("--demo").args(more).env("VRAMLENS_NVML_LIB", "/nonexistent");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = vramlens(&[]);
+    assert!(text.contains("a moment of a recording") && text.contains("serve.py"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&vramlens(&["--json"])).unwrap();
+    assert_eq!(json["gpus"][0]["name"], "NVIDIA H200");
+}

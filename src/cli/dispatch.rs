@@ -134,7 +134,11 @@ fn view(
     form: Form,
     env: Environment<'_>,
 ) -> anyhow::Result<Exit> {
-    if form.json || cli.once || !top::can_show(env("TERM").as_deref()) {
+    let prints = form.json || cli.once || !top::can_show(env("TERM").as_deref());
+    if prints && cli.demo {
+        return past::demo(&options, form);
+    }
+    if prints {
         return look::once(&options, form);
     }
     let from = if cli.demo { From::Demo } else { From::Driver };

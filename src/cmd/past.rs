@@ -1,7 +1,7 @@
 //! A recording, read to its end: one frame as text or JSON, or what completes an explanation.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use anyhow::Context;
@@ -14,6 +14,7 @@ use crate::history::History;
 use crate::record::Reader;
 use crate::report::json::Snapshot;
 use crate::report::text;
+use crate::runtime::live::DEMO;
 use crate::runtime::options::{Options, blank};
 use crate::sample::redact;
 
@@ -27,12 +28,16 @@ pub fn last_view(path: &Path, options: &Options) -> anyhow::Result<View> {
     } else {
         Box::new(File::open(path).with_context(|| format!("cannot open {}", path.display()))?)
     };
+    last_of(BufReader::new(input), &path.display().to_string(), options)
+}
+
+fn last_of(input: impl BufRead, name: &str, options: &Options) -> anyhow::Result<View> {
     let mut history = History::new();
-    let named = || format!("{} is no recording", path.display());
-    for tick in Reader::new(BufReader::new(input)).with_context(named)? {
+    let named = || format!("{name} is no recording");
+    for tick in Reader::new(input).with_context(named)? {
         history.push(&tick.with_context(named)?);
     }
-    let now = history.latest().with_context(|| format!("{} holds nothing", path.display()))?;
+    let now = history.latest().with_context(|| format!("{name} holds nothing"))?;
     let mut moment = blank(now, options.interval_ms);
     moment.replay = true;
     moment.idle_after_ms = options.idle_after_ms;
@@ -45,11 +50,22 @@ pub fn last_view(path: &Path, options: &Options) -> anyhow::Result<View> {
 /// # Errors
 /// Where it cannot be read, or the output fails.
 pub fn once(path: &Path, options: &Options, form: Form) -> anyhow::Result<Exit> {
-    let view = last_view(path, options)?;
+    show(&last_view(path, options)?, form)
+}
+
+/// The same of the recording that is built in.
+///
+/// # Errors
+/// Where the output fails.
+pub fn demo(options: &Options, form: Form) -> anyhow::Result<Exit> {
+    show(&last_of(DEMO, "the recording that is built in", options)?, form)
+}
+
+fn show(view: &View, form: Form) -> anyhow::Result<Exit> {
     let out = if form.json {
-        serde_json::to_string_pretty(&Snapshot::new(&view, redact))? + "\n"
+        serde_json::to_string_pretty(&Snapshot::new(view, redact))? + "\n"
     } else {
-        text::frame(&view, &form.style())
+        text::frame(view, &form.style())
     };
     print(&out)?;
     Ok(Exit::Fine)

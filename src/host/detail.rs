@@ -105,6 +105,7 @@ impl Detail {
     /// Reads what is due. False where the process has ended or is another one now.
     pub fn refresh(&mut self, machine: &mut Machine, now: Stamp) -> bool {
         if self.handle.is_some() && self.schedule.rests(self.sample.id.pid, now.boot_ms) {
+            self.sample.read_boot_ms = self.schedule.read_ms(What::Stat);
             self.read_parts(machine, now);
             return true;
         }
@@ -169,6 +170,7 @@ impl Detail {
             sample.cpu = Reading::Value(Percent((share * 100.0) as f32));
             self.cpu_before = (stat.cpu_ticks, now.boot_ms);
         }
+        sample.read_boot_ms = None;
         sample.comm = stat.comm;
         sample.state = stat.state;
         sample.parent = stat.parent;
@@ -370,6 +372,7 @@ fn blank(stat: &Stat, started_boot_ms: u64) -> ProcSample {
         flags: stat.flags,
         threads: stat.threads,
         threads_in_d: 0,
+        read_boot_ms: None,
         cpu_ticks: stat.cpu_ticks,
         cpu: Reading::Absent(not_yet),
         rss: Reading::Absent(not_yet),

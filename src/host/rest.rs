@@ -64,6 +64,11 @@ impl Schedule {
         self.read_ms[what as usize] = Some(now_ms);
     }
 
+    /// When a part was read last.
+    pub fn read_ms(&self, what: What) -> Option<u64> {
+        self.read_ms[what as usize]
+    }
+
     /// A part is to be read at once.
     pub const fn expire(&mut self, what: What) {
         self.read_ms[what as usize] = None;

@@ -91,6 +91,10 @@ pub struct ProcSample {
     pub tty: i32,
     /// The kernel's flags (`PF_EXITING` is 4, `PF_KTHREAD` 0x200000).
     pub flags: u64,
+    /// When its state, CPU use and resident memory were read, in milliseconds since boot, where that
+    /// was before this look: one that does nothing is left alone for some seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_boot_ms: Option<u64>,
     /// Number of threads.
     pub threads: u32,
     /// Threads that wait without a chance to be interrupted (state D).

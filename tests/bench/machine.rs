@@ -3,7 +3,11 @@
 use vramlens::analyze::Moment;
 use vramlens::history::History;
 use vramlens::ids::{GpuIndex, GpuUuid, Pid, ProcId, Stamp};
-use vramlens::sample::*;
+use vramlens::sample::{
+    DriverInfo, EnvVar, GpuProc, GpuSample, GpuTick, HostFacts, Memory, MemoryApi, Nonsense,
+    NvidiaFds, ProcKinds, ProcSample, ProcState, ProcTick, Reading, ScanReport, Signals, Throttle,
+    Tick, Utilization, Why, XidReport,
+};
 use vramlens::units::{Bytes, Celsius, Milliwatts, Percent};
 
 /// GPUs and processes of the three sizes.
@@ -189,6 +193,7 @@ fn blank(pid: u32, comm: &str, arguments: &[&str]) -> ProcSample {
         flags: 0x40_0000,
         threads: 42,
         threads_in_d: 0,
+        read_boot_ms: None,
         cpu_ticks: 90_000,
         cpu: Reading::Value(Percent(0.0)),
         rss: Reading::Value(Bytes::mib(3_400)),

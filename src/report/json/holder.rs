@@ -50,6 +50,9 @@ pub struct HolderJson {
     pub state: Reading<ProcState>,
     /// How long it has been running, in milliseconds.
     pub age_ms: Reading<u64>,
+    /// How old its state, CPU use and resident memory are, in milliseconds: one that does nothing is
+    /// left alone for some seconds.
+    pub facts_age_ms: Reading<u64>,
     /// Its parent.
     pub parent_pid: Reading<u32>,
     /// The systemd unit; `null` where there is none.
@@ -206,6 +209,10 @@ pub(super) fn holder(view: &View, holder: &Holder, redact: RedactCommand) -> Hol
         command: process.map(|process| command(process, redact)),
         state: process.map(|process| process.state),
         age_ms: holder.age_ms,
+        facts_age_ms: process.and_then(|process| {
+            let read = process.read_boot_ms.map(|read| view.at.boot_ms.saturating_sub(read));
+            or_not_yet(read.or(view.procs_age_ms))
+        }),
         parent_pid: process.map(|process| process.parent.0),
         unit: process.value().and_then(|process| process.unit.as_deref()).map(clean),
         container: process.value().and_then(|process| process.container.as_ref()).map(|from| {

@@ -202,13 +202,11 @@ impl NvmlSource {
                 self.wake_due = self.waking;
             }
         }
-        match self.session.take() {
-            Some(session) => Ok(session),
-            None => {
-                self.lets_go = false;
-                self.open(reach, now)
-            }
+        if let Some(session) = self.session.take() {
+            return Ok(session);
         }
+        self.lets_go = false;
+        self.open(reach, now)
     }
 
     fn look(&mut self, reach: &Reach, wants: Wants, now: Stamp) -> Result<GpuTick, SourceError> {

@@ -3,6 +3,7 @@
 use super::Scene;
 use crate::analyze::{Fragmentation, Holder, Weight};
 use crate::fields::{self, FieldId, state_word};
+use crate::ids::Stamp;
 use crate::sample::{AllocatorBasis, AllocatorDevice, FreeBlocks, ProcSample, Reading};
 use crate::ui::doc::Doc;
 use crate::ui::words::{span, trend};
@@ -10,14 +11,14 @@ use crate::units::Bytes;
 
 /// Everything about the selected process in a few lines: the right third of a wide screen.
 pub fn summary(doc: &mut Doc, scene: &Scene<'_>, holder: &Holder) {
-    identity(doc, holder);
+    identity(doc, holder, scene.context.view.at);
     verdict(doc, holder);
     movement(doc, scene, holder);
     allocator(doc, holder, true);
 }
 
 /// Who it is.
-pub fn identity(doc: &mut Doc, holder: &Holder) {
+pub fn identity(doc: &mut Doc, holder: &Holder, at: Stamp) {
     let theme = doc.look().theme;
     let command = holder.command();
     doc.bullet(&holder.pid.to_string(), theme.strong, &command, theme.text);
@@ -25,6 +26,11 @@ pub fn identity(doc: &mut Doc, holder: &Holder) {
     let age = holder.age_ms.get().map_or_else(|| "unknown".to_owned(), span);
     doc.fact("user", &user);
     doc.fact("running", &age);
+    let read_ms = holder.process.as_ref().and_then(|process| process.read_boot_ms);
+    if let Some(read_ms) = read_ms {
+        let old = span(at.boot_ms.saturating_sub(read_ms));
+        doc.fact("state read", &format!("{old} ago: it does nothing, and is left alone"));
+    }
     let unit = fields::cell(FieldId::Unit, holder);
     if unit != "-" {
         doc.fact("belongs to", &unit);

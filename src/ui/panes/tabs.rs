@@ -37,7 +37,7 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, tab: 
     let mut doc = Doc::new(body.width.min(100), part.look);
     match tab {
         Tab::Verdict => {
-            detail::identity(&mut doc, holder);
+            detail::identity(&mut doc, holder, scene.context.view.at);
             detail::verdict(&mut doc, holder);
             detail::legend(&mut doc);
         }
