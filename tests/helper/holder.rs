@@ -5,8 +5,8 @@
 //! open FILE      opens a file and keeps it        ignore SIGNAL   ignores INT or TERM
 //! setsid         leads a session of its own       catch TERM      ends with status 7 at TERM
 //! setpgid        leads a group of its own         stop            stops itself
-//! fork           the child goes on, the parent    leader-exits    its first thread ends, another
-//!                prints `parent PID` and waits                    one keeps everything open
+//! fork           prints `parent PID`; the child   leader-exits    its first thread ends, another
+//!                goes on, the parent waits                        one keeps everything open
 //! map FILE       maps a file and closes it        rename NAME     takes another short name
 //! listen         listens on a TCP port            nobody          becomes user 65534
 //! write FILE     writes to disk without end       look PID        a probe's look at a process
@@ -107,13 +107,12 @@ extern "C" fn leave(_: i32) {
 }
 
 fn split() {
+    // Before the fork, so that it always comes before what the child says.
+    say("parent");
     // SAFETY: the process has one thread, so the child may do anything.
     match unsafe { fork() }.expect("fork") {
         ForkResult::Child => {}
-        ForkResult::Parent { .. } => {
-            say("parent");
-            wait();
-        }
+        ForkResult::Parent { .. } => wait(),
     }
 }
 
