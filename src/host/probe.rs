@@ -105,11 +105,7 @@ impl Probe {
         let began = Instant::now();
         self.looks += 1;
         let host = self.machine_facts(now);
-        self.scan.refresh(&self.machine.root, now);
-        let slice =
-            Slice { processes: self.options.slice_processes, files: self.options.slice_files };
-        let machine = &mut self.machine;
-        self.scan.slice(&machine.root, &mut machine.table, now, slice, machine.ticks_per_second);
+        self.scan(now);
         self.notice_ends();
         self.look_at_holders(now, listed);
         self.look_at_relatives(now);
@@ -130,6 +126,19 @@ impl Probe {
             scan: self.scan.report(),
             host,
         }
+    }
+
+    /// What a first look would begin with: everybody's open files, and the machine.
+    pub fn prepare(&mut self, now: Stamp) {
+        self.machine_facts(now);
+        self.scan(now);
+    }
+
+    fn scan(&mut self, now: Stamp) {
+        let (machine, options) = (&mut self.machine, &self.options);
+        let slice = Slice { processes: options.slice_processes, files: options.slice_files };
+        self.scan.refresh(&machine.root, now);
+        self.scan.slice(&machine.root, &mut machine.table, now, slice, machine.ticks_per_second);
     }
 
     /// Those that have ended since the last look are read in this one.

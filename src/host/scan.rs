@@ -24,7 +24,7 @@ const YOUNG_MS: u64 = 64_000;
 const FIRST_LOOK: Duration = Duration::from_secs(2);
 /// Listing `/proc` costs a microsecond a process, so with many it is done every few looks: so many
 /// milliseconds of rest for each process.
-const LIST_REST_MS: u64 = 6;
+const LIST_REST_MS: u64 = 20;
 /// But no longer than this.
 const LONGEST_REST_MS: u64 = 10_000;
 /// After this many times a process is old, and only its files are asked for.

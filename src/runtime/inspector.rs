@@ -25,6 +25,9 @@ pub struct Listed {
 
 /// Whatever can look at processes: the real `/proc`, or a fixture.
 pub trait Look {
+    /// What can be found out before anything is listed.
+    fn prepare(&mut self, _now: Stamp) {}
+
     /// Facts of the listed processes, and of everybody who has an NVIDIA device open.
     fn look(&mut self, now: Stamp, listed: &[Listed]) -> ProcTick;
 }
@@ -83,6 +86,8 @@ impl Drop for Inspector {
 }
 
 fn work(slot: &Slot, mut probe: impl Look, looks: &mpsc::Sender<Tick>) {
+    // The driver takes a while to begin.
+    probe.prepare(clock::now());
     loop {
         let mut request = slot.request.lock().unwrap_or_else(PoisonError::into_inner);
         let listed = loop {

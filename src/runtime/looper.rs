@@ -30,6 +30,10 @@ use crate::ui::{self, App, Context, Effect, Event, Message};
 const JOIN: Duration = Duration::from_millis(80);
 /// Frames follow each other no closer: 25 a second.
 const FRAME: Duration = Duration::from_millis(40);
+/// Without GPUs, with them, with what their processes are.
+const FRAMES_AT_START: u8 = 3;
+/// A driver that has answered by then is in the first frame.
+const FIRST: Duration = Duration::from_millis(20);
 
 /// How the view ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,8 +69,9 @@ pub fn run(app: App, options: Options, from: From) -> io::Result<End> {
             input,
             signals,
             drained: drained_in,
-            draw_at: Some(Instant::now()),
+            draw_at: Some(Instant::now() + FIRST),
             last_frame: None,
+            at_start: FRAMES_AT_START,
             end: None,
             idle: Idle::default(),
             plan: None,
@@ -89,6 +94,8 @@ struct Looper {
     /// When the next frame is wanted; `None` when what is shown is right.
     draw_at: Option<Instant>,
     last_frame: Option<Instant>,
+    /// Frames left that are drawn as soon as there is something new.
+    at_start: u8,
     end: Option<End>,
     idle: Idle,
     notifier: Notifier,
@@ -244,11 +251,13 @@ impl Looper {
         let now = Instant::now();
         if let Some(last) = self.last_frame
             && now < last + FRAME
+            && self.at_start == 0
         {
             self.draw_at = Some(last + FRAME);
             return Ok(());
         }
         (self.draw_at, self.last_frame) = (None, Some(now));
+        self.at_start = self.at_start.saturating_sub(1);
         test_panic("loop");
         self.live.rebuild();
         let live = &mut self.live;

@@ -29,6 +29,10 @@ impl Probing {
 }
 
 impl Look for Probing {
+    fn prepare(&mut self, now: Stamp) {
+        self.probe.prepare(now);
+    }
+
     fn look(&mut self, now: Stamp, listed: &[Listed]) -> ProcTick {
         let pids: Vec<Pid> = listed.iter().map(|process| process.pid).collect();
         let mut tick = self.probe.look(now, &pids);
