@@ -114,12 +114,8 @@ fn a_reused_pid_gets_no_signal() {
     let holder = Holder::start(&["open", device.path()], 1);
     let mut other = holder.id();
     other.start_ticks -= 1;
-    for pidfds in [true, false] {
-        let mut context = context(&device);
-        context.pidfds = pidfds;
-        let events = carry_out(&[target(other)], KillPreset::Now, &context);
-        assert_eq!(steps(events), [KillStep::Reused]);
-    }
+    let events = carry_out(&[target(other)], KillPreset::Now, &context(&device));
+    assert_eq!(steps(events), [KillStep::Reused]);
     assert!(lives(holder.pid()));
 }
 
@@ -200,16 +196,6 @@ fn who_has_ended_is_already_gone() {
     holder.status();
     let events = carry_out(&[target], KillPreset::Now, &context(&device));
     assert_eq!(steps(events), [KillStep::AlreadyGone]);
-}
-
-#[test]
-fn without_pidfds_identity_is_checked_before_each_signal() {
-    let device = Device::new();
-    let holder = Holder::start(&["open", device.path()], 1);
-    let mut context = context(&device);
-    context.pidfds = false;
-    let events = carry_out(&[target(holder.id())], KillPreset::Zombie, &context);
-    assert_eq!(steps(events), [KillStep::WithoutPidfd, KillStep::Sent(TERM), KillStep::Gone]);
 }
 
 #[test]

@@ -39,6 +39,16 @@ const IMPURE: [&str; 9] = [
 const UNSAFE: [&str; 3] =
     ["src/source/nvml/raw.rs", "src/runtime/child.rs", "src/runtime/footprint.rs"];
 
+/// Files of tests in which it may stand: the stand-in library, whose functions C calls, what forks,
+/// and what counts allocations.
+const UNSAFE_TESTS: [&str; 5] = [
+    "tests/fake_nvml/",
+    "tests/helper/holder.rs",
+    "tests/allocator/",
+    "tests/soak/",
+    "tests/bench/",
+];
+
 const MAX_LINES: usize = 400;
 
 struct Source {
@@ -189,6 +199,26 @@ fn unsafe_stands_only_where_it_is_allowed() {
         })
         .map(|source| source.path.clone())
         .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn unsafe_stands_in_few_tests() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    collect(&root.join("tests"), &mut files);
+    assert!(files.len() > 50, "the tests were not found");
+    let allowed = |path: &str| {
+        path == "tests/layering.rs" || UNSAFE_TESTS.iter().any(|allowed| path.starts_with(allowed))
+    };
+    let mut wrong = Vec::new();
+    for file in files {
+        let path = file.strip_prefix(root).unwrap().to_string_lossy().into_owned();
+        let text = fs::read_to_string(&file).unwrap();
+        if !allowed(&path) && (text.contains("allow(unsafe_code") || text.contains("unsafe {")) {
+            wrong.push(path);
+        }
+    }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

@@ -269,3 +269,31 @@ fn a_mig_instance_has_the_rows_and_its_gpu_has_the_sum() {
         }
     }
 }
+
+#[test]
+fn without_a_list_nobody_is_blamed_and_no_share_is_told() {
+    use vramlens::analyze::Class;
+    use vramlens::report::json::Snapshot;
+    let mut sample = gpu(0);
+    sample.memory = Reading::Value(memory(80 * GIB, 23 * GIB, GIB));
+    sample.processes = Reading::Absent(Why::NoPermission);
+    let (_, view) =
+        watched(3, &[sample.clone(), gpu(1)], &host(), &[cuda(process(10, "python"), &[0])]);
+    let causes: Vec<_> = view.gpus[0].unaccounted_causes.iter().map(|one| one.key).collect();
+    assert_eq!(causes, ["list_unreadable"]);
+    assert_ne!(view.holders[0].verdict.class, Class::Hidden, "whether it is listed is not known");
+    let json = serde_json::to_value(Snapshot::new(&view, vramlens::sample::redact)).unwrap();
+    let ledger = &json["gpus"][0]["ledger"];
+    for share in ["processes_bytes", "survivors_bytes", "unaccounted_bytes"] {
+        assert_eq!(ledger[share]["absent"], "no_permission", "{share}");
+    }
+    assert_eq!(ledger["used_bytes"], 23 * GIB);
+    let findings = vramlens::rules::run(&view);
+    let headlines: Vec<_> = findings.iter().map(|one| &one.headline).collect();
+    assert!(headlines.iter().any(|one| one.contains("by whom is not known")), "{headlines:?}");
+    // Read, it is told apart again.
+    sample.processes = Reading::Value(vec![row(10, 22 * GIB)]);
+    let (_, view) = watched(3, &[sample], &host(), &[cuda(process(10, "python"), &[0])]);
+    let json = serde_json::to_value(Snapshot::new(&view, vramlens::sample::redact)).unwrap();
+    assert_eq!(json["gpus"][0]["ledger"]["processes_bytes"], 22 * GIB);
+}

@@ -233,7 +233,7 @@ impl Alerts {
                     "GPU {}: zombie {}{held}: {}",
                     holder.index,
                     holder.pid,
-                    holder.command().chars().take(80).collect::<String>()
+                    holder.command_without_secrets().chars().take(80).collect::<String>()
                 );
                 let uuid = holder.gpu.clone();
                 let (kind, gpu, pid) = (AlertKind::Zombie, holder.index, Some(holder.pid));

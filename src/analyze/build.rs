@@ -136,7 +136,7 @@ fn gpu_view(scene: &Scene<'_>, gpu: &GpuSample, joined: &Joined<'_>) -> GpuView 
         counts: counts(&here, &joined.zombies),
         unaccounted_causes: ledger
             .value()
-            .map_or_else(Vec::new, |ledger| causes::ranked(scene, ledger, &here)),
+            .map_or_else(Vec::new, |ledger| causes::ranked(scene, gpu, ledger, &here)),
         ledger,
         xids: xid::of(scene.history, gpu, scene.now_ms),
     }

@@ -3,16 +3,28 @@
 use super::scene::Scene;
 use super::{Cause, Class, Holder, Ledger};
 use crate::ids::Pid;
+use crate::sample::GpuSample;
 
+/// The list itself is missing.
+const UNLISTED: &str = "list_unreadable";
 /// Names in a sentence; more are counted.
 const NAMED: usize = 3;
 
 /// The ranked causes for a GPU; none where what is unaccounted is within noise.
-pub fn ranked(scene: &Scene<'_>, ledger: &Ledger, here: &[&Holder]) -> Vec<Cause> {
+pub fn ranked(scene: &Scene<'_>, gpu: &GpuSample, ledger: &Ledger, here: &[&Holder]) -> Vec<Cause> {
     if !ledger.is_unattributed() {
-        return Vec::new();
+        // Too little to look for, and still not all are counted.
+        return incomplete(scene).into_iter().collect();
+    }
+    // Whose it is was not told: nothing else is likely. Below Windows it never is.
+    if let Some(why) = gpu.unlisted()
+        && windows(scene).is_none()
+    {
+        let text = format!("the driver's list of processes could not be read: {}", why.words());
+        return vec![Cause { key: UNLISTED, pids: Vec::new(), text }];
     }
     let mut causes = Vec::new();
+    causes.extend(incomplete(scene));
     causes.extend(windows(scene));
     causes.extend(survivors(here));
     causes.extend(hidden(here));
@@ -45,6 +57,13 @@ fn named(holders: &[&Holder]) -> String {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
     }
+}
+
+fn incomplete(scene: &Scene<'_>) -> Option<Cause> {
+    let text = "graphics or MPS processes: their list could not be read";
+    let key = "list_incomplete";
+    let failed = scene.tick.nonsense.failed_lists > 0;
+    failed.then(|| Cause { key, pids: Vec::new(), text: text.to_owned() })
 }
 
 /// Under Windows' driver neither the programs of Windows nor the bytes of processes are listed.

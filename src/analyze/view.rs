@@ -143,12 +143,20 @@ pub enum Growth {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cause {
     /// Stable key: `survivors`, `hidden_holders`, `managed_memory`, `display`, `unreadable`,
-    /// `other_namespace`, `driver`, `windows`.
+    /// `other_namespace`, `driver`, `windows`, `list_unreadable`,
+    /// `list_incomplete`.
     pub key: &'static str,
     /// Whom it concerns.
     pub pids: Vec<Pid>,
     /// In words.
     pub text: String,
+}
+
+impl Cause {
+    /// Whether it says that nothing can be told: then nothing is likely.
+    pub fn is_certain(&self) -> bool {
+        ["windows", "list_unreadable"].contains(&self.key)
+    }
 }
 
 /// One process on one GPU, or what is left of one.
@@ -201,6 +209,15 @@ impl Holder {
         match process.cmdline.value() {
             Some(arguments) if !arguments.is_empty() => arguments.join(" "),
             _ => process.comm.clone(),
+        }
+    }
+
+    /// As [`Holder::command`], without the secrets in it: for what leaves this screen.
+    pub fn command_without_secrets(&self) -> String {
+        let arguments = self.process.as_ref().and_then(|process| process.cmdline.value());
+        match arguments {
+            Some(arguments) if !arguments.is_empty() => crate::sample::redact(arguments).join(" "),
+            _ => self.command(),
         }
     }
 

@@ -49,8 +49,6 @@ pub struct KillContext {
     /// Whether pids may be those of another PID namespace, as in a container. There nothing is
     /// signalled that has no NVIDIA device open.
     pub in_container: bool,
-    /// Whether to use pidfds, which Linux has since 5.3.
-    pub pidfds: bool,
 }
 
 impl KillContext {
@@ -63,7 +61,6 @@ impl KillContext {
             patience: Patience::default(),
             in_container: facts.container.is_some()
                 || facts.host_pid_namespace != Reading::Value(true),
-            pidfds: true,
             root,
         }
     }

@@ -2,7 +2,9 @@
 //!
 //! A pidfd is opened first and the identity checked after that, so that a pid that is given to
 //! somebody else in between cannot be hit: the pidfd holds the process that was checked, or one
-//! that has ended. It stays open through the whole escalation.
+//! that has ended. It stays open through the whole escalation. Where there are no pidfds (Linux
+//! before 5.3, a sandbox) nothing is signalled: between a check and a signal by number the number
+//! can become somebody else's.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -11,8 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{
-    Pid as KernelPid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal,
-    test_kill_process,
+    Pid as KernelPid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, test_kill_process,
 };
 
 use crate::host::devices::DeviceTable;
@@ -53,16 +54,9 @@ pub fn execute(
     run.say(None, KillStep::Finished);
 }
 
-enum Handle {
-    Pidfd(OwnedFd),
-    /// pidfds are not to be had: every signal needs a check of its own.
-    Number,
-}
-
 struct Open {
     id: ProcId,
-    target: KillTarget,
-    handle: Handle,
+    pidfd: OwnedFd,
     /// Whether no ancestor of it is a target.
     root: bool,
 }
@@ -99,8 +93,8 @@ impl Run<'_> {
                 self.say(Some(id), KillStep::Refused(reason.to_owned()));
                 continue;
             }
-            let handle = match self.handle(id) {
-                Ok(handle) => handle,
+            let pidfd = match open_pidfd(id) {
+                Ok(pidfd) => pidfd,
                 Err(step) => {
                     self.say(Some(id), step);
                     continue;
@@ -108,35 +102,11 @@ impl Run<'_> {
             };
             let must_hold = target.must_hold_device || self.context.in_container;
             match target::check(&self.context.root, devices, target, must_hold) {
-                Check::Fits => {
-                    if matches!(handle, Handle::Number) {
-                        self.say(Some(id), KillStep::WithoutPidfd);
-                    }
-                    self.open.push(Open { id, target: target.clone(), handle, root: true });
-                }
+                Check::Fits => self.open.push(Open { id, pidfd, root: true }),
                 Check::Gone => self.say(Some(id), KillStep::AlreadyGone),
                 Check::Reused => self.say(Some(id), KillStep::Reused),
                 Check::Refused(reason) => self.say(Some(id), KillStep::Refused(reason)),
             }
-        }
-    }
-
-    fn handle(&self, id: ProcId) -> Result<Handle, KillStep> {
-        if !self.context.pidfds {
-            return Ok(Handle::Number);
-        }
-        let Some(pid) = kernel_pid(id.pid) else {
-            return Err(KillStep::Refused("it is no process number".to_owned()));
-        };
-        match pidfd_open(pid, PidfdFlags::empty()) {
-            Ok(fd) => Ok(Handle::Pidfd(fd)),
-            Err(Errno::SRCH) => Err(KillStep::AlreadyGone),
-            // Opening needs no right: a refusal is a sandbox's.
-            Err(Errno::NOSYS | Errno::PERM) => Ok(Handle::Number),
-            Err(Errno::INVAL | Errno::NOENT) => {
-                Err(KillStep::Refused("the number is a thread's".to_owned()))
-            }
-            Err(errno) => Err(KillStep::Refused(format!("pidfd_open: {errno}"))),
         }
     }
 
@@ -227,31 +197,19 @@ impl Run<'_> {
     }
 
     fn signal(&mut self, index: usize, signal: Signal) -> Result<(), KillStep> {
-        let Some(open) = self.open.get_mut(index) else { return Err(KillStep::Gone) };
-        let id = open.id;
-        let Some(pid) = kernel_pid(id.pid) else { return Err(KillStep::Gone) };
-        if let Handle::Pidfd(fd) = &open.handle {
-            match pidfd_send_signal(fd, signal) {
-                Ok(()) => return Ok(()),
-                Err(Errno::SRCH) => return Err(KillStep::Gone),
-                // A sandbox may let pidfds be opened and not used; where a plain signal would be
-                // allowed, that is the reason.
-                Err(Errno::NOSYS | Errno::PERM) if test_kill_process(pid).is_ok() => {
-                    open.handle = Handle::Number;
-                    self.say(Some(id), KillStep::WithoutPidfd);
-                }
-                Err(Errno::PERM) => return Err(KillStep::Denied),
-                Err(errno) => return Err(KillStep::Refused(format!("pidfd_send_signal: {errno}"))),
-            }
-        }
-        if !target::alive(&self.context.root, id) {
-            return Err(KillStep::Gone);
-        }
-        match kill_process(pid, signal) {
+        let Some(open) = self.open.get(index) else { return Err(KillStep::Gone) };
+        match pidfd_send_signal(&open.pidfd, signal) {
             Ok(()) => Ok(()),
             Err(Errno::SRCH) => Err(KillStep::Gone),
+            // A sandbox may let pidfds be opened and not used; where a plain signal would be
+            // allowed, that is the reason. Signal 0 asks and sends nothing.
+            Err(errno @ (Errno::NOSYS | Errno::PERM))
+                if kernel_pid(open.id.pid).is_some_and(|pid| test_kill_process(pid).is_ok()) =>
+            {
+                Err(without_pidfd("pidfd_send_signal", open.id, errno))
+            }
             Err(Errno::PERM) => Err(KillStep::Denied),
-            Err(errno) => Err(KillStep::Refused(format!("kill: {errno}"))),
+            Err(errno) => Err(KillStep::Refused(format!("pidfd_send_signal: {errno}"))),
         }
     }
 
@@ -278,16 +236,8 @@ impl Run<'_> {
 
     /// Sleeps until somebody ends or the time is over.
     fn sleep(&self, time: Duration) {
-        let mut fds: Vec<PollFd<'_>> = self
-            .open
-            .iter()
-            .filter_map(|open| match &open.handle {
-                Handle::Pidfd(fd) => Some(PollFd::new(fd, PollFlags::IN)),
-                Handle::Number => None,
-            })
-            .collect();
-        // Without a pidfd nobody tells: look again soon.
-        let time = if fds.len() < self.open.len() { time.min(TICK / 4) } else { time };
+        let mut fds: Vec<PollFd<'_>> =
+            self.open.iter().map(|open| PollFd::new(&open.pidfd, PollFlags::IN)).collect();
         let time = Timespec { tv_sec: 0, tv_nsec: i64::from(time.subsec_nanos()) };
         // An interrupted or failed poll only means to look again.
         let _ = poll(&mut fds, Some(&time));
@@ -295,9 +245,8 @@ impl Run<'_> {
 
     /// Reports and forgets those that have ended. A pidfd is readable once the last thread has.
     fn reap(&mut self) {
-        let root = &self.context.root;
         let gone: Vec<ProcId> =
-            self.open.iter().filter(|open| ended(open, root)).map(|open| open.id).collect();
+            self.open.iter().filter(|open| ended(open)).map(|open| open.id).collect();
         for id in gone {
             self.open.retain(|open| open.id != id);
             self.say(Some(id), KillStep::Gone);
@@ -317,15 +266,34 @@ impl Run<'_> {
     }
 }
 
-fn ended(open: &Open, root: &Root) -> bool {
-    match &open.handle {
-        Handle::Number => !target::alive(root, open.target.id),
-        Handle::Pidfd(fd) => {
-            let mut fds = [PollFd::new(fd, PollFlags::IN)];
-            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-            poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+fn ended(open: &Open) -> bool {
+    let mut fds = [PollFd::new(&open.pidfd, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+}
+
+fn open_pidfd(id: ProcId) -> Result<OwnedFd, KillStep> {
+    let Some(pid) = kernel_pid(id.pid) else {
+        return Err(KillStep::Refused("it is no process number".to_owned()));
+    };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(fd) => Ok(fd),
+        Err(Errno::SRCH) => Err(KillStep::AlreadyGone),
+        // Opening needs no right: a refusal is a sandbox's, or an old kernel's.
+        Err(errno @ (Errno::NOSYS | Errno::PERM)) => Err(without_pidfd("pidfd_open", id, errno)),
+        Err(Errno::INVAL | Errno::NOENT) => {
+            Err(KillStep::Refused("the number is a thread's".to_owned()))
         }
+        Err(errno) => Err(KillStep::Refused(format!("pidfd_open: {errno}"))),
     }
+}
+
+fn without_pidfd(call: &str, id: ProcId, errno: Errno) -> KillStep {
+    KillStep::Refused(format!(
+        "{call} is refused here ({errno}), and without it the signal could hit another process: \
+         by hand it is `kill {}`",
+        id.pid
+    ))
 }
 
 fn kernel_pid(pid: Pid) -> Option<KernelPid> {

@@ -128,11 +128,6 @@ fn mapped_devices(root: &Root, pid: Pid) -> u32 {
     count
 }
 
-/// Whether it is still this process, and alive.
-pub(super) fn alive(root: &Root, id: ProcId) -> bool {
-    stat::read(root, id.pid).is_ok_and(|stat| stat.id() == id && !stat.defunct())
-}
-
 /// Whether it is stopped by a signal, so that it acts on others only once it continues.
 pub(super) fn stopped(root: &Root, id: ProcId) -> bool {
     stat::read(root, id.pid).is_ok_and(|stat| stat.id() == id && stat.state == ProcState::Stopped)

@@ -66,7 +66,7 @@ impl Explanation {
             .map(|holder| LiveHolder {
                 pid: holder.pid,
                 bytes: holder.bytes.value().map(|bytes| bytes.0),
-                command: visible(holder.command().as_bytes()),
+                command: visible(holder.command_without_secrets().as_bytes()),
                 class: holder.verdict.class,
                 leftover: holder.verdict.zombie,
                 named: named(holder),

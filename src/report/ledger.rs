@@ -57,10 +57,7 @@ fn figures(
     let total = scale.show(rounded.total, ledger.total);
     line(out, &format!("{head}   {used} of {total} {} used{percent}", scale.unit), style);
     // A list that could not be read, of a GPU without instances that have one, is no empty list.
-    let unlisted =
-        gpu.sample.processes.why().filter(|_| {
-            gpu.sample.mig_enabled.get() != Some(true) && ledger.processes == Bytes::ZERO
-        });
+    let unlisted = gpu.sample.unlisted();
     let mut row = |label: &str, parts: i64, exact: Bytes, note: &str| {
         let figure = match label {
             "driver" if !ledger.reserved_known => "?".to_owned(),
@@ -84,7 +81,7 @@ fn figures(
     let causes = gpu.unaccounted_causes.first();
     let likely = causes.map(|cause| {
         // Where it cannot be told nothing is likely.
-        let lead = if cause.key == "windows" { "" } else { "likely: " };
+        let lead = if cause.is_certain() { "" } else { "likely: " };
         format!("{lead}{}", clean_for(&cause.text, style.ascii))
     });
     row("unaccounted", unaccounted, ledger.unaccounted, &likely.unwrap_or_default());

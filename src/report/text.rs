@@ -132,9 +132,13 @@ fn wide_rows(view: &View, style: &Style) -> Vec<Vec<String>> {
         let unaccounted = gpu.ledger.get().map_or(Bytes::ZERO, |ledger| ledger.unaccounted);
         if unaccounted > Bytes::ZERO {
             let number = ledger::gpu_number(gpu);
-            let cells = [&number, "-", "-", "unacct", &unaccounted.short(), "-", "-", "-", "-"];
+            let state = if gpu.sample.unlisted().is_some() { "not told" } else { "unacct" };
+            let cells = [&number, "-", "-", state, &unaccounted.short(), "-", "-", "-", "-"];
             let mut row: Vec<String> = cells.iter().map(|&cell| cell.to_owned()).collect();
-            row.push("(no process listed)".to_owned());
+            row.push(match gpu.sample.unlisted() {
+                Some(why) => format!("(no list: {})", why.words()),
+                None => "(no process listed)".to_owned(),
+            });
             rows.push(row);
         }
     }

@@ -209,9 +209,13 @@ fn unaccounted(gpu: &GpuView) -> Option<Finding> {
     let Reading::Value(ledger) = &gpu.ledger else { return None };
     let index = gpu.sample.index;
     // Where it cannot be told nothing is likely.
-    let likely_word = if likely.key == "windows" { "" } else { "likely " };
+    let likely_word = if likely.is_certain() { "" } else { "likely " };
+    let whose = match gpu.sample.unlisted() {
+        Some(_) => "and by whom is not known",
+        None => "and no process is listed with them",
+    };
     let headline = format!(
-        "{} on GPU {index} are used and no process is listed with them: {likely_word}{}",
+        "{} on GPU {index} are used {whose}: {likely_word}{}",
         ledger.unaccounted, likely.text
     );
     let mut found = finding(Severity::Notice, index, likely.pids.first().copied(), headline);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{GpuIndex, GpuUuid, Pid, Stamp};
-use crate::sample::{Reading, XidReport};
+use crate::sample::{Reading, Why, XidReport};
 use crate::units::{Bytes, BytesPerSecond, Celsius, Megahertz, Milliwatts, Percent};
 
 /// One look at every GPU.
@@ -49,6 +49,9 @@ pub struct Nonsense {
     pub bad_bytes: u32,
     /// Memory figures that do not add up, or exceed what can be.
     pub bad_memory: u32,
+    /// Lists of graphics or MPS processes that could not be read: who stands in them is missing.
+    #[serde(default)]
+    pub failed_lists: u32,
 }
 
 /// One GPU or MIG instance at one moment.
@@ -97,6 +100,16 @@ pub struct GpuSample {
     pub processes: Reading<Vec<GpuProc>>,
     /// Whether per-process use can be sampled here at all (never for MIG).
     pub process_utilization: Reading<()>,
+}
+
+impl GpuSample {
+    /// Why it is not told who holds its memory: the driver's list could not be read. `None` where it
+    /// was, for a GPU whose MIG instances have lists of their own, and for a moment of which no list
+    /// was kept.
+    pub fn unlisted(&self) -> Option<Why> {
+        let split = self.mig.is_none() && self.mig_enabled.get() == Some(true);
+        self.processes.why().filter(|why| !split && *why != Why::NotAsked)
+    }
 }
 
 /// A slice of a GPU.

@@ -72,8 +72,6 @@ pub enum KillStep {
     Denied,
     /// It lives after everything that the preset allows, and this is what it waits in.
     StillThere(Option<String>),
-    /// pidfds are not to be had here; identity was checked, then a plain signal sent.
-    WithoutPidfd,
     /// Everything that can be done has been done.
     Finished,
 }

@@ -199,7 +199,10 @@ fn side_panel(canvas: &mut Canvas<'_>, scene: &Scene<'_>, area: Rect) {
         (Some(holder), _) => detail::summary(&mut doc, scene, holder),
         (None, Some(row)) => {
             if let super::rows::Subject::Unaccounted(gpu, bytes) = row.subject {
-                let title = format!("{bytes} unaccounted: used, and in no process's name");
+                let title = match gpu.sample.unlisted() {
+                    Some(_) => format!("{bytes} used, and by whom is not told"),
+                    None => format!("{bytes} unaccounted: used, and in no process's name"),
+                };
                 doc.line(&title, canvas.look.theme.strong);
                 for cause in &gpu.unaccounted_causes {
                     doc.bullet(

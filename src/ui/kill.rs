@@ -138,7 +138,6 @@ pub fn words(event: &KillEvent) -> String {
         KillStep::StillThere(Some(wait)) => {
             format!("{who}still there after {after:.1} s, waits in {wait}")
         }
-        KillStep::WithoutPidfd => "no pidfds here: identity checked, then a plain signal".into(),
         KillStep::Finished => format!("all done after {after:.1} s"),
     }
 }

@@ -111,7 +111,7 @@ pub fn segments(
         all.push(segment(ledger.unaccounted, glyphs.others, theme.text, "MIG instances"));
     } else {
         let style = theme.unaccounted;
-        all.push(segment(ledger.unaccounted, glyphs.unaccounted, style, "unaccounted"));
+        all.push(segment(ledger.unaccounted, glyphs.unaccounted, style, nobodys(gpu)));
     }
     if ledger.unified {
         all.push(segment(ledger.host, glyphs.host, theme.text, "host"));
@@ -128,6 +128,11 @@ pub fn segments(
     }
     all.retain(|segment| segment.bytes > Bytes::ZERO);
     all
+}
+
+/// What memory is called that is in nobody's name.
+fn nobodys(gpu: &GpuView) -> &'static str {
+    if gpu.sample.unlisted().is_some() { "not told" } else { "unaccounted" }
 }
 
 /// Whether a GPU's figures are old: the driver does not answer, or it is gone.

@@ -5,16 +5,19 @@
 //! open FILE      opens a file and keeps it        ignore SIGNAL   ignores INT or TERM
 //! setsid         leads a session of its own       catch TERM      ends with status 7 at TERM
 //! setpgid        leads a group of its own         stop            stops itself
-//! fork           the child goes on, the parent    leader-exits    its first thread ends, another
-//!                prints `parent PID` and waits                    one keeps everything open
+//! fork           prints `parent PID`; the child   leader-exits    its first thread ends, another
+//!                goes on, the parent waits                        one keeps everything open
 //! map FILE       maps a file and closes it        rename NAME     takes another short name
 //! listen         listens on a TCP port            nobody          becomes user 65534
 //! write FILE     writes to disk without end       look PID        a probe's look at a process
 //! kill PID START SIGNAL                           carries out an order
+//! deny CALL ERRNO                                 a system call that answers only that from now on
+//! exec PROGRAM ARGUMENT…                          becomes another program
 //! crowd N        has N children, which end with it
 //! await          says that it is there and goes on once a line comes on standard input
 //! ```
 #![allow(unsafe_code, reason = "fork, and threads that outlive the first one")]
+#![allow(clippy::panic, reason = "a helper of tests that cannot go on fails them")]
 
 use std::fs::File;
 use std::io::Write;
@@ -53,6 +56,14 @@ fn main() {
             "write" => write_for_ever(next()),
             "nobody" => nix::unistd::setuid(65534.into()).expect("setuid"),
             "kill" => return kill(&next(), &next(), &next()),
+            "deny" => deny(&next(), &next()),
+            "exec" => {
+                let program = next();
+                let error = std::os::unix::process::CommandExt::exec(
+                    std::process::Command::new(&program).args(words),
+                );
+                panic!("{program}: {error}");
+            }
             "look" => return look(&next()),
             "crowd" => crowd(&next()),
             "await" => {
@@ -107,13 +118,12 @@ extern "C" fn leave(_: i32) {
 }
 
 fn split() {
+    // Before the fork, so that it always comes before what the child says.
+    say("parent");
     // SAFETY: the process has one thread, so the child may do anything.
     match unsafe { fork() }.expect("fork") {
         ForkResult::Child => {}
-        ForkResult::Parent { .. } => {
-            say("parent");
-            wait();
-        }
+        ForkResult::Parent { .. } => wait(),
     }
 }
 
@@ -162,6 +172,24 @@ fn write_for_ever(path: String) {
             std::thread::sleep(Duration::from_millis(10));
         }
     });
+}
+
+/// As a sandbox or an old kernel does it; for this process and whatever it starts.
+fn deny(call: &str, errno: &str) {
+    use nix::libc;
+    use seccompiler::{SeccompAction, SeccompFilter, TargetArch, apply_filter};
+    let number = match call {
+        "pidfd_open" => libc::SYS_pidfd_open,
+        "pidfd_send_signal" => libc::SYS_pidfd_send_signal,
+        "process_vm_readv" => libc::SYS_process_vm_readv,
+        other => panic!("{other}?"),
+    };
+    let arch: TargetArch = std::env::consts::ARCH.try_into().expect("an architecture");
+    let refusal = SeccompAction::Errno(errno.parse().expect("a number"));
+    let rules = [(number, Vec::new())].into_iter().collect();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refusal, arch).expect("a filter");
+    let program: seccompiler::BpfProgram = filter.try_into().expect("a filter");
+    apply_filter(&program).expect("seccomp");
 }
 
 /// Prints what became of an order, one step a line.

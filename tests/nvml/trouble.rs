@@ -239,3 +239,15 @@ fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
         std::thread::sleep(Duration::from_millis(2));
     }
 }
+
+#[test]
+fn a_list_of_graphics_or_mps_processes_that_fails_is_counted() {
+    for (code, counted) in [(4, 1), (999, 1), (3, 0), (26, 0)] {
+        let error = format!(
+            "[[gpu]]\n[[error]]\ncall = \"nvmlDeviceGetMPSComputeRunning*\"\ncode = {code}\n"
+        );
+        let tick = Rig::new(&error).tick();
+        assert_eq!(tick.gpus[0].processes, Reading::Value(Vec::new()));
+        assert_eq!(tick.nonsense.failed_lists, counted, "code {code}");
+    }
+}

@@ -112,7 +112,10 @@ fn lists_are_merged_and_nonsense_is_counted() {
         assert_eq!(gpu.memory, Reading::Absent(Why::Nonsense));
     }
     // Each of the two GPUs gave two answers that were not believed.
-    assert_eq!(tick.nonsense, Nonsense { bad_pids: 2, bad_bytes: 1, bad_memory: 4 });
+    assert_eq!(
+        tick.nonsense,
+        Nonsense { bad_pids: 2, bad_bytes: 1, bad_memory: 4, failed_lists: 0 }
+    );
 }
 
 #[test]

@@ -280,7 +280,7 @@ pub fn moments() -> Vec<Case> {
             world
         }),
         Case::trap("asleep", CLEAR, Class::Idle, |_| world(vec![shell(), job()])),
-        Case::trap("asleep", CANNOT, Class::Hidden, |_| hidden_where(Why::TimedOut)).of(600),
+        Case::trap("asleep", CANNOT, Class::Unknown, |_| hidden_where(Why::TimedOut)).of(600),
     ]
 }
 

@@ -100,6 +100,11 @@ fn weigh(case: &Case<'_>, process: &ProcSample) -> Verdict {
     if class == Class::Hidden {
         let text = "has the device open and is in none of the driver's lists".to_owned();
         evidence.insert(0, note("unlisted", text));
+    } else if case.row.is_none()
+        && let Some(why) = case.gpu.unlisted()
+    {
+        let text = format!("has the device open; the driver's list is not told: {}", why.words());
+        evidence.insert(0, note("list_unreadable", text));
     }
     if class == Class::Survivor && absent::owner_just_ended(case) {
         let text = "its owner ended only now: it may still follow".to_owned();
@@ -184,7 +189,8 @@ fn class(case: &Case<'_>, signs: &Signs, shields: &Shields, activity: &Activity)
         return Class::Survivor;
     }
     if case.row.is_none() {
-        return Class::Hidden;
+        // In none of the lists is who is in none that could be read, where each could be.
+        return if case.gpu.unlisted().is_some() { Class::Unknown } else { Class::Hidden };
     }
     if signs.orphan() && !shields.orphan {
         return Class::Orphan;

@@ -216,7 +216,7 @@ pub(super) fn gpu(view: &GpuView) -> Gpu {
         pci_bus_id: text(&sample.pci_bus_id),
         freshness: freshness(&view.freshness),
         memory: memory(sample.memory),
-        ledger: ledger(view.ledger),
+        ledger: ledger(view.ledger, sample.unlisted()),
         unaccounted_causes: view.unaccounted_causes.iter().map(cause).collect(),
         counts: counts(view.counts),
         growth: growth(&view.growth),
@@ -274,14 +274,16 @@ fn memory(memory: Reading<Memory>) -> MemoryJson {
     }
 }
 
-fn ledger(ledger: Reading<Ledger>) -> LedgerJson {
+/// Without a list nobody's share is known, and so not what is nobody's either.
+fn ledger(ledger: Reading<Ledger>, unlisted: Option<Why>) -> LedgerJson {
     let part = |pick: fn(Ledger) -> u64| ledger.map(pick);
+    let owned = |pick: fn(Ledger) -> u64| unlisted.map_or_else(|| part(pick), Reading::Absent);
     LedgerJson {
         total_bytes: part(|ledger| ledger.total.0),
         used_bytes: part(|ledger| ledger.used.0),
-        processes_bytes: part(|ledger| ledger.processes.0),
-        survivors_bytes: part(|ledger| ledger.survivors.0),
-        unaccounted_bytes: part(|ledger| ledger.unaccounted.0),
+        processes_bytes: owned(|ledger| ledger.processes.0),
+        survivors_bytes: owned(|ledger| ledger.survivors.0),
+        unaccounted_bytes: owned(|ledger| ledger.unaccounted.0),
         reserved_bytes: ledger.and_then(|ledger| {
             if ledger.reserved_known {
                 Reading::Value(ledger.reserved.0)
@@ -290,7 +292,7 @@ fn ledger(ledger: Reading<Ledger>) -> LedgerJson {
             }
         }),
         free_bytes: part(|ledger| ledger.free.0),
-        shared_bytes: part(|ledger| ledger.shared.0),
+        shared_bytes: owned(|ledger| ledger.shared.0),
         unified: ledger.map(|ledger| ledger.unified),
         host_bytes: ledger.and_then(|ledger| {
             if ledger.unified {
@@ -299,7 +301,7 @@ fn ledger(ledger: Reading<Ledger>) -> LedgerJson {
                 Reading::Absent(Why::NotSupported)
             }
         }),
-        cached_bytes: part(|ledger| ledger.cached.0),
+        cached_bytes: owned(|ledger| ledger.cached.0),
         processes_without_bytes: ledger.map(|ledger| ledger.processes_without_bytes),
     }
 }

@@ -164,14 +164,18 @@ fn number(id: FieldId, gpu: &GpuView) -> Option<f64> {
     let sample = &gpu.sample;
     let memory = |pick: fn(&Memory) -> Bytes| sample.memory.value().map(|m| pick(m).0 as f64);
     let ledger = |pick: fn(&Ledger) -> Bytes| gpu.ledger.value().map(|l| pick(l).0 as f64);
+    let owned = |pick: fn(&Ledger) -> Bytes| match sample.unlisted() {
+        Some(_) => None,
+        None => ledger(pick),
+    };
     match id {
         FieldId::GpuTotal => memory(|memory| memory.total),
         FieldId::GpuUsed => memory(|memory| memory.used),
         FieldId::GpuReserved => Some(sample.memory.value()?.reserved.get()?.0 as f64),
         FieldId::GpuFree => memory(|memory| memory.free),
-        FieldId::GpuProcesses => ledger(|ledger| ledger.processes),
-        FieldId::GpuSurvivors => ledger(|ledger| ledger.survivors),
-        FieldId::GpuUnaccounted => ledger(|ledger| ledger.unaccounted),
+        FieldId::GpuProcesses => owned(|ledger| ledger.processes),
+        FieldId::GpuSurvivors => owned(|ledger| ledger.survivors),
+        FieldId::GpuUnaccounted => owned(|ledger| ledger.unaccounted),
         FieldId::GpuUtilization => sample.utilization.get().map(|use_| short(use_.sm.0)),
         FieldId::GpuMemoryUtilization => sample.utilization.get().map(|use_| short(use_.memory.0)),
         FieldId::GpuTemperature => sample.temperature.get().map(|t| f64::from(t.0)),

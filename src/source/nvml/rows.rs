@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(merged[0].kinds.letters(), "C+G");
         assert_eq!(merged[1].used, Reading::Absent(Why::NotSupported));
         assert_eq!(merged[1].kinds.letters(), "C+M");
-        assert_eq!(nonsense, Nonsense { bad_pids: 2, bad_bytes: 1, bad_memory: 0 });
+        assert_eq!(nonsense, Nonsense { bad_pids: 2, bad_bytes: 1, ..Nonsense::default() });
     }
 
     #[test]

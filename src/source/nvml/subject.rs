@@ -215,7 +215,7 @@ impl Subject {
     }
 
     /// Every process of its three lists, once. Absent without the compute list; another list that
-    /// fails leaves its processes out, which the ledger then shows as unaccounted.
+    /// fails leaves its processes out, which is counted and named as a cause of what is unaccounted.
     pub(super) fn processes(
         &mut self,
         driver: Driver<'_>,
@@ -235,7 +235,13 @@ impl Subject {
             // Without the compute list the rest would pass for all there is.
             Some((List::Compute, fault)) => Reading::Absent(fault.why()),
             Some((_, fault)) if fault.is_lost() => Reading::Absent(Why::GpuLost),
-            _ => Reading::Value(rows::merge(&got, limits, nonsense)),
+            fault => {
+                let missing = fault.map(|(_, fault)| fault.why());
+                // A driver without such a list has nobody in it.
+                let none = [None, Some(Why::NotSupported), Some(Why::OldDriver)];
+                nonsense.failed_lists += u32::from(!none.contains(&missing));
+                Reading::Value(rows::merge(&got, limits, nonsense))
+            }
         }
     }
 

@@ -234,6 +234,7 @@ fn unaccounted(canvas: &mut Canvas<'_>, columns: &[Placed], y: u16, gpu: &GpuVie
                 label = fields::gpu_label(&gpu.sample);
                 (label.as_str(), theme.dim)
             }
+            FieldId::State if gpu.sample.unlisted().is_some() => ("not told", theme.unaccounted),
             FieldId::State => ("unacct", theme.unaccounted),
             FieldId::Vram => {
                 label = bytes.short();

@@ -1,0 +1,99 @@
+use super::*;
+use proptest::prelude::*;
+
+const SECRET: &str = "hunter2hunter2";
+
+fn line(arguments: &[&str]) -> String {
+    let arguments: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();
+    redact(&arguments).join(" ")
+}
+
+#[test]
+fn secrets_are_hidden() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["vllm", "--api-key", SECRET, "--port", "8000"], "vllm --api-key *** --port 8000"),
+        (&["--token=hunter2", "x"], "--token=*** x"),
+        (&["--wandbKey", SECRET], "--wandbKey ***"),
+        (&["--db.password", SECRET], "--db.password ***"),
+        (&["env", "HF_TOKEN=hunter2", "python"], "env HF_TOKEN=*** python"),
+        (
+            &["bash", "-c", "export AWS_SECRET_ACCESS_KEY=hunter2; run --token hunter2 -v"],
+            "bash -c export AWS_SECRET_ACCESS_KEY=*** run --token *** -v",
+        ),
+        (&["redis://u:hunter2@h:6379/0"], "redis://***@h:6379/0"),
+        (&["--url=https://u:hunter2@h/p"], "--url=https://***@h/p"),
+        (&["https://h/p?a=1&token=hunter2&sig=hunter2"], "https://h/p?a=1&token=***&sig=***"),
+        (&["curl", "-H", "Authorization: Bearer hunter2"], "curl -H Authorization: Bearer ***"),
+        (&["curl", "-H", "api-key: hunter2"], "curl -H api-key: ***"),
+        (&["curl", "-u", "anna:hunter2"], "curl -u anna:***"),
+        (&["Bearer", "hunter2"], "Bearer ***"),
+        (&["x", "hf_abcdefghijKLMNOP0123"], "x ***"),
+        (&["--hub=hf_abcdefghijKLMNOP0123"], "--hub=***"),
+        (&["--hub", "(hf_abcdefghijKLMNOP0123)"], "--hub (***)"),
+        (&["curl", "-H", "Authorization: Basic hunter2=="], "curl -H Authorization: Basic ***"),
+        (
+            &["curl", "--header=Authorization: Basic hunter2"],
+            "curl --header=Authorization: Basic ***",
+        ),
+        (&["PGPASSWORD=hunter2", "psql"], "PGPASSWORD=*** psql"),
+        (&["sshpass", "-p", "hunter2", "ssh"], "sshpass -p *** ssh"),
+        (&["/usr/bin/mysql", "-phunter2", "-uroot"], "/usr/bin/mysql -p*** -uroot"),
+        (&["redis-cli", "-a", "hunter2"], "redis-cli -a ***"),
+        (&[r#"{"api_key":"hunter2","n":1}"#], r#"{"api_key":***,"n":1}"#),
+        (&[r#"{"api_key": "hunter2", "n": 1}"#], r#"{"api_key": *** "n": 1}"#),
+        (&["AccountName=a;AccountKey=hunter2==;X=1"], "AccountName=a;AccountKey=***;X=1"),
+        (&["https://h/p#access_token=hunter2"], "https://h/p#access_token=***"),
+        (&["https://hooks.slack.com/services/T/B/hunter2"], "https://hooks.slack.com/***"),
+        (&["pg", "ana:hunter2@box:5432"], "pg ana:***@box:5432"),
+        (&["sh", "-c", "x --token \"hunter2 hunter2\" -v"], "sh -c x --token *** -v"),
+        (&["sh", "-c", "X_TOKEN='hunter2 hunter2' run"], "sh -c X_TOKEN=*** run"),
+        (&["-----BEGIN PRIVATE KEY-----\nhunter2"], "***"),
+        (&["ASIAABCDEFGHIJKLMNOP"], "***"),
+    ];
+    for (arguments, expected) in cases {
+        assert_eq!(line(arguments), *expected);
+    }
+}
+
+#[test]
+fn what_only_looks_like_one_is_kept() {
+    for arguments in [
+        &["--max-tokens", "4096"][..],
+        &["--tokenizer", "/m/llama"],
+        &["--pad-token", "<pad>"],
+        &["--pad-token-id", "0"],
+        &["--max-num-batched-tokens=8192"],
+        &["--cache-type-k", "q8_0"],
+        &["python", "monkey.py", "--keys", "3"],
+        &["https://h/p?a=1#x"],
+        &["--api-key", "--port", "1"],
+        &["hf_transfer"],
+        &["sk-learn-training-run-of-monday"],
+        &["a=b=c", "=", "", "--", "-u"],
+        &["docker", "run", "-p", "8000:8000", "image:tag@sha256:0123abc"],
+        &["scp", "ana@box:/tmp/x", "."],
+        &["--sort=key:asc", "a,b;c=d", "C:/x@y", "12:30", "[::1]:80"],
+    ] {
+        assert_eq!(line(arguments), arguments.join(" "));
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_input_panics_and_no_argument_is_lost(arguments: Vec<String>) {
+        prop_assert_eq!(redact(&arguments).len(), arguments.len());
+    }
+
+    #[test]
+    fn a_named_secret_never_shows(
+        flag in prop::sample::select(vec!["--api-key", "--token", "--password", "--client_secret"]),
+        secret in "[A-Za-z0-9]{8,20}Q7",
+    ) {
+        let two = redact(&[flag.to_owned(), secret.clone()]);
+        let one = redact(&[format!("{flag}={secret}")]);
+        let script = redact(&[format!("run {flag} {secret} && x {flag}={secret}")]);
+        for text in two.iter().chain(&one).chain(&script) {
+            prop_assert!(!text.contains(&secret), "{text}");
+        }
+    }
+}
