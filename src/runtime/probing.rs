@@ -1,7 +1,9 @@
 //! The looks at processes that a session makes.
 
 use crate::allocator::{Ask, Reader};
-use crate::host::{DeviceRole, Options, Probe, StandIn};
+#[cfg(debug_assertions)]
+use crate::host::DeviceRole;
+use crate::host::{Options, Probe, StandIn};
 use crate::ids::{Pid, Stamp};
 use crate::runtime::asking::Asking;
 use crate::runtime::inspector::{Listed, Look};

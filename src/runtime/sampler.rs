@@ -111,7 +111,6 @@ impl Worker {
     fn run(self, mut source: impl Source) {
         let mut due = clock::now().boot_ms;
         while !self.ticks.is_closed() {
-            test_panic("nvml");
             match source.next(clock::now(), self.orders().wants) {
                 Ok(Some(tick)) => self.send(Sampled::Tick(Box::new(tick))),
                 Ok(None) => return drop(self.ticks.blocking_send(Sampled::End)),
@@ -121,6 +120,7 @@ impl Worker {
                 }
             }
             due = self.wait(due);
+            test_panic("nvml");
         }
     }
 

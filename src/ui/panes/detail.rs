@@ -11,14 +11,14 @@ use crate::units::Bytes;
 
 /// Everything about the selected process in a few lines: the right third of a wide screen.
 pub fn summary(doc: &mut Doc, scene: &Scene<'_>, holder: &Holder) {
-    identity(doc, holder, scene.context.view.at);
+    identity(doc, holder);
     verdict(doc, holder);
     movement(doc, scene, holder);
     allocator(doc, holder, true);
 }
 
 /// Who it is.
-pub fn identity(doc: &mut Doc, holder: &Holder, at: Stamp) {
+pub fn identity(doc: &mut Doc, holder: &Holder) {
     let theme = doc.look().theme;
     let command = holder.command();
     doc.bullet(&holder.pid.to_string(), theme.strong, &command, theme.text);
@@ -26,11 +26,6 @@ pub fn identity(doc: &mut Doc, holder: &Holder, at: Stamp) {
     let age = holder.age_ms.get().map_or_else(|| "unknown".to_owned(), span);
     doc.fact("user", &user);
     doc.fact("running", &age);
-    let read_ms = holder.process.as_ref().and_then(|process| process.read_boot_ms);
-    if let Some(read_ms) = read_ms {
-        let old = span(at.boot_ms.saturating_sub(read_ms));
-        doc.fact("state read", &format!("{old} ago: it does nothing, and is left alone"));
-    }
     let unit = fields::cell(FieldId::Unit, holder);
     if unit != "-" {
         doc.fact("belongs to", &unit);
@@ -38,6 +33,19 @@ pub fn identity(doc: &mut Doc, holder: &Holder, at: Stamp) {
     let kind = holder.kinds.letters();
     let listed = if holder.listed { kind.as_str() } else { "not listed by the driver" };
     doc.fact("driver's list", listed);
+}
+
+/// How old what is said of its state is.
+pub fn age_of_facts(doc: &mut Doc, holder: &Holder, at: Stamp) {
+    let Some(process) = &holder.process else { return };
+    let words = process.read_boot_ms.map_or_else(
+        || "with this look".to_owned(),
+        |read_ms| {
+            let old = span(at.boot_ms.saturating_sub(read_ms));
+            format!("{old} ago: it does nothing, and is left alone")
+        },
+    );
+    doc.fact("state read", &words);
 }
 
 /// What it is, with the evidence.

@@ -37,7 +37,8 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, tab: 
     let mut doc = Doc::new(body.width.min(100), part.look);
     match tab {
         Tab::Verdict => {
-            detail::identity(&mut doc, holder, scene.context.view.at);
+            detail::identity(&mut doc, holder);
+            detail::age_of_facts(&mut doc, holder, scene.context.view.at);
             detail::verdict(&mut doc, holder);
             detail::legend(&mut doc);
         }
