@@ -44,11 +44,30 @@ const HOLDERS_MAX: usize = 12;
 const ROUNDING: u64 = 16 << 20;
 
 impl Explanation {
+    /// The GPU on which the processes of the message are. One may be on several: the one on which
+    /// most of them hold what the message says, and then the one of the message's number.
+    fn by_process(&self, view: &View) -> Option<GpuIndex> {
+        let score = |index: GpuIndex| {
+            let here = view.holders.iter().filter(|holder| holder.index == index);
+            let named = here.filter_map(|holder| {
+                let other = self.other_processes.iter().find(|o| o.pid == holder.pid.0)?;
+                let same = |bytes: u64| holder.bytes.get().map(|b| b.0.abs_diff(bytes) <= ROUNDING);
+                Some(other.bytes.and_then(same) == Some(true))
+            });
+            let named: Vec<bool> = named.collect();
+            let same = named.iter().filter(|same| **same).count();
+            let number = self.device == Some(u64::from(index.0));
+            (!named.is_empty()).then_some((same, named.len(), number))
+        };
+        let scored = view.gpus.iter().rev().map(|gpu| gpu.sample.index);
+        let scored = scored.filter_map(|index| Some((score(index)?, index)));
+        scored.max_by_key(|(score, _)| *score).map(|(_, index)| index)
+    }
+
     /// Adds what the machine shows, where it has the GPU or a process of the message.
     pub fn join(&mut self, view: &View) {
         let named = |holder: &Holder| self.other_processes.iter().any(|o| o.pid == holder.pid.0);
-        let by_process =
-            view.holders.iter().find(|holder| named(holder)).map(|holder| holder.index);
+        let by_process = self.by_process(view);
         let by_capacity = || {
             let total = self.total_bytes?;
             let mut same = view.gpus.iter().filter(|gpu| {

@@ -148,7 +148,8 @@ def failed(table, lens, driver, jobs, folder):
     answer = lens.json("explain", job.log, "--recording", path, ok=(1,))
     table.same("explain: the device of the message", 1, answer["device"])
     live = answer["live"]
-    table.add(bool(live), "explain --recording: holders", "some", json.dumps(live)[:160])
+    table.add(bool(live["holders"]), "explain --recording: holders", "some", json.dumps(live)[:160])
+    table.same("explain --recording: on which GPU", 1, live["gpu"])
     print(lens.run("explain", job.log, "--recording", path, ok=(1,)).stdout)
 
 
