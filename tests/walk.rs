@@ -20,7 +20,7 @@ const WALK: [(&str, &str, &str); 22] = [
     ("Tab", "\t", "▸2 allocator"),
     ("4", "4", "▸4 history"),
     ("q", "q", "⏎ detail"),
-    ("f", "f", "y copy"),
+    ("f", "f", "esc leave"),
     ("Escape", "\x1b", "⏎ detail"),
     ("/", "/", "filter:"),
     ("v", "v", "filter: v"),

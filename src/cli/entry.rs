@@ -10,6 +10,7 @@ use crate::cli::config::resolve;
 use crate::cli::dispatch::{self, Environment};
 use crate::cmd::Exit;
 use crate::runtime::journal::{self, LogSettings};
+use crate::sample::text::clean;
 
 /// Does what was asked for.
 ///
@@ -26,7 +27,7 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
         Err(error) => log::error!("{error:#}"),
     }
     if let Some(wrong) = journal::finish() {
-        let _ = writeln!(std::io::stderr(), "vramlens: {wrong}");
+        let _ = writeln!(std::io::stderr(), "vramlens: {}", clean(&wrong));
     }
     ended
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::config::{Resolved, SettingsError, folder};
 use crate::sample::nearest::did_you_mean;
+use crate::sample::text::clean;
 use crate::ui::Themes;
 use crate::ui::theme::{BUILT_IN, Definition, Depth, TERMINAL, ThemeError, built_in, help, parse};
 
@@ -125,6 +126,8 @@ pub fn file(name: &str, get: &impl Fn(&str) -> Option<String>) -> Result<String,
     let own = found.file.filter(|_| found.theme.is_ok());
     let text = own
         .and_then(|path| std::fs::read_to_string(path).ok())
+        // TOML allows characters that some terminals obey.
+        .map(|text| text.lines().map(|line| format!("{}\n", clean(line))).collect::<String>())
         .or_else(|| BUILT_IN.iter().find(|row| row.0 == name).map(|row| row.1.to_owned()));
     text.map(|text| format!("{}\n{text}", help())).ok_or_else(none)
 }

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::analyze::timeline::Timeline;
 use crate::cmd::Exit;
-use crate::cmd::look::Form;
+use crate::cmd::look::{self, Form};
 use crate::cmd::top::print;
 use crate::history::History;
 use crate::report::json::Snapshot;
@@ -62,7 +62,7 @@ pub fn triage(
         let body = if form.json {
             let mut report = serde_json::to_value(triage::Triage::new(view, findings, redact))?;
             if let (Some(fits), Some(report)) = (&fits, report.as_object_mut()) {
-                report.insert("would_it_fit".to_owned(), clean(fits).into());
+                report.insert("would_it_fit".to_owned(), look::one_line(fits).into());
             }
             Body::Json("triage", report)
         } else {

@@ -17,6 +17,7 @@ use crate::runtime::serve::http::{self, Site};
 use crate::runtime::serve::notify::notify;
 use crate::runtime::serve::textfile::Textfile;
 use crate::runtime::serve::{Counters, Exporter, News};
+use crate::sample::text::clean;
 
 /// The address without another word: registered by nobody, and only reached from this machine.
 pub const LISTEN: &str = "127.0.0.1:9835";
@@ -135,7 +136,7 @@ fn tell_systemd(serve: &Serve, state: &str) {
 /// A line for the journal.
 fn log(line: &str) {
     log::info!("{line}");
-    let _ = writeln!(std::io::stderr(), "vramlens: {line}");
+    let _ = writeln!(std::io::stderr(), "vramlens: {}", clean(line));
 }
 
 /// Where to listen, only on this machine unless more is allowed.

@@ -17,7 +17,7 @@ use crate::ids::{Pid, Stamp};
 use crate::sample::{NvidiaFds, ProcSample, ProcState, Reading, Why};
 use crate::units::{Bytes, Percent};
 
-/// How often owner, signals, cgroup and bytes written are read again.
+/// How often owner, signals, cgroup and bytes written are read at the most; see [`Schedule`].
 const STATUS_MS: u64 = 4_000;
 /// How often open files and threads are.
 const FILES_MS: u64 = 8_000;
@@ -25,8 +25,8 @@ const FILES_MS: u64 = 8_000;
 const RELATIVE_MS: u64 = 30_000;
 /// A hung read is tried again after this.
 const HUNG_MS: u64 = 60_000;
-/// Mapped files and arguments: after 0, 4, 16, 64, then every 128 s. Reading them takes a lock of
-/// the process for a moment.
+/// Mapped files and arguments of a process that works: after 0, 4, 16, 64, then every 128 s.
+/// Reading them takes a lock of the process for a moment.
 const SLOW_MS: [u64; 4] = [4_000, 16_000, 64_000, 128_000];
 /// Threads of a process whose state is read.
 const MOST_THREADS: usize = 512;

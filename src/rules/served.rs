@@ -32,20 +32,21 @@ pub(super) fn told(said: &ServerSample) -> Option<String> {
 
 /// `3 requests run, 12 wait (reported by vLLM)`.
 pub(super) fn load(said: &ServerSample) -> Option<String> {
-    let (running, waiting) = (said.running?, said.waiting.unwrap_or(0));
-    Some(format!("{running} requests run, {waiting} wait (reported by {})", said.software.name()))
+    let running = said.running?;
+    let waiting = said.waiting.map(|waiting| format!(", {waiting} wait")).unwrap_or_default();
+    Some(format!("{running} requests run{waiting} (reported by {})", said.software.name()))
 }
 
 /// Whether it could do with less, as far as this moment shows.
 pub(super) fn has_spare(said: &ServerSample) -> Option<bool> {
-    let used = f64::from(said.kv_used?.0);
-    Some(used < NEEDED_PERCENT && said.waiting.unwrap_or(0) == 0)
+    let (used, waiting) = (f64::from(said.kv_used?.0), said.waiting?);
+    Some(used < NEEDED_PERCENT && waiting == 0)
 }
 
 /// Whether requests wait because the cache has no room.
 pub(super) fn is_full(said: &ServerSample) -> bool {
-    let used = said.kv_used.map_or(0.0, |used| f64::from(used.0));
-    used >= FULL_PERCENT && said.waiting.unwrap_or(0) > 0
+    let full = said.kv_used.is_some_and(|used| f64::from(used.0) >= FULL_PERCENT);
+    full && said.waiting.is_some_and(|waiting| waiting > 0)
 }
 
 /// Tokens that are in the cache now; twice as many are left to be on the safe side.

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use crate::analyze::View;
 use crate::analyze::alerts::{Alert, AlertRules, Alerts};
 use crate::runtime::clock;
+use crate::sample::text::clean;
 
 /// Alerts that wait at the most. More are counted, and told of in the log.
 const QUEUE: usize = 16;
@@ -145,7 +146,7 @@ fn request(text: &str, tmux: bool) -> String {
 
 /// Without anything that a terminal would obey, or that would end a line or an argument.
 fn visible(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(TEXT).collect()
+    clean(text).chars().take(TEXT).collect()
 }
 
 fn work(actions: &Actions, queue: &Receiver<(Alert, u64)>, dropped: &AtomicU64) {

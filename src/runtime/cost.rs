@@ -18,14 +18,16 @@ pub fn cpu_seconds(apart: Option<u32>) -> Reading<f64> {
     let own = spent
         .map(|time| Duration::from(time).as_secs_f64())
         .map_err(|errno| Why::Failed(errno as i32));
-    Reading::from(own).map(|own| own + apart.and_then(cpu_seconds_of).unwrap_or(0.0))
+    // Without the other's share the sum would be another figure.
+    let other = apart.map_or(Some(0.0), cpu_seconds_of).ok_or(Why::Gone);
+    Reading::from(own.and_then(|own| other.map(|other| own + other)))
 }
 
 /// Host memory that is resident, in bytes; likewise.
 pub fn resident_bytes(apart: Option<u32>) -> Reading<u64> {
-    let own = pages("/proc/self/statm").map(|own| {
-        let other = apart.and_then(|pid| pages(&format!("/proc/{pid}/statm")));
-        own + other.unwrap_or(0)
+    let own = pages("/proc/self/statm").and_then(|own| {
+        let other = apart.map_or(Some(0), |pid| pages(&format!("/proc/{pid}/statm")));
+        other.map(|other| own + other)
     });
     own.map_or(Reading::Absent(Why::Nonsense), |pages| {
         Reading::Value(pages * rustix::param::page_size() as u64)
@@ -128,6 +130,8 @@ mod tests {
         let both = resident_bytes(Some(std::process::id())).get().unwrap();
         assert!(both > alone + alone / 2, "{alone} {both}");
         assert!(cpu_seconds_of(std::process::id()).is_some());
-        assert!(cpu_seconds(Some(u32::MAX)).get().is_some());
+        // Of one that is gone no sum is told.
+        assert_eq!(cpu_seconds(Some(u32::MAX)), Reading::Absent(Why::Gone));
+        assert_eq!(resident_bytes(Some(u32::MAX)).get(), None);
     }
 }

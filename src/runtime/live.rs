@@ -162,7 +162,7 @@ impl Live {
         matches!(self.feed, Feed::Recording)
     }
 
-    /// Takes a tick. True where there is something new to see.
+    /// Takes a tick.
     pub fn push(&mut self, tick: Tick) {
         if let (Tick::Gpus(gpus), Feed::Driver { inspector, .. }) = (&tick, &self.feed) {
             if self.rhythm.looks(tick.at(), self.is_paused()) {

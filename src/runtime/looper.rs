@@ -205,6 +205,12 @@ impl Looper {
         Ok(())
     }
 
+    /// Does less where nobody looks.
+    fn spare(&mut self) {
+        let busy = self.live.killing.is_some() || self.notifier.listens();
+        self.idle.spare(&mut self.live, &self.screen, busy);
+    }
+
     fn sampled(&mut self, sampled: Option<Sampled>) -> io::Result<()> {
         match sampled {
             Some(Sampled::Tick(tick)) => {
@@ -216,8 +222,7 @@ impl Looper {
                 }
                 let join = if wait { JOIN } else { Duration::ZERO };
                 self.want_frame(idle::frame_after(&self.live, join));
-                let busy = self.live.killing.is_some() || self.notifier.listens();
-                self.idle.spare(&mut self.live, &self.screen, busy);
+                self.spare();
                 self.alert();
                 self.prove()?;
             }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::GpuIndex;
+pub use crate::record::Call;
 use crate::record::MAX_LINE_BYTES;
 use crate::sample::GpuTick;
 use crate::source::{InFlight, SourceError, Wants};
@@ -101,17 +101,6 @@ impl From<Failure> for SourceError {
             Failure::Other(text) => Self::Stream(text),
         }
     }
-}
-
-/// A call under way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Call {
-    /// The function.
-    pub name: String,
-    /// On which GPU.
-    pub gpu: Option<GpuIndex>,
-    /// Since when, in milliseconds since boot: of the clock that both processes have.
-    pub since_boot_ms: u64,
 }
 
 impl From<&InFlight> for Call {

@@ -34,6 +34,7 @@ impl Looper {
                 News::Refused(why) => self.refused(why)?,
             }
         }
+        self.spare();
         self.alert_of_hosts(own);
         // GPU facts wait for the process facts of the same moment, other machines for both.
         self.want_frame(if own { super::JOIN } else { OVERVIEW });

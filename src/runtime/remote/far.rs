@@ -135,11 +135,7 @@ impl Far {
             sampler.nudge();
             self.prove();
         }
-        let call = sampler.progress.current().map(|call| Call {
-            name: call.call.to_owned(),
-            gpu: call.gpu,
-            since_boot_ms: call.since_boot_ms,
-        });
+        let call = sampler.progress.current().as_ref().map(Call::from);
         let dropped = recorder.totals().dropped + sampler.dropped();
         let failure = self.failure.clone();
         let pulse = Pulse { at: clock::now(), call, dropped, failure };

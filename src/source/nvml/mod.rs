@@ -162,11 +162,9 @@ impl NvmlSource {
             Ok(session) => {
                 self.driver = Some(session.driver.clone());
                 self.pause = Pause::default();
+                self.remember(session.facts());
             }
             Err(error) => self.pause.after(error, now),
-        }
-        if let Ok(session) = &opened {
-            self.remember(session.facts());
         }
         opened
     }

@@ -91,6 +91,10 @@ fn zombies(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) -> u16
     }
     let key = scene.app.settings.keys.label(Action::KillZombies, canvas.look.glyphs.ascii);
     let narrow = canvas.width() < 60;
+    // In a recording nothing can be ended.
+    if scene.app.recording.is_some() {
+        return canvas.put(1, 0, &format!("{}, {bytes}", count(n, "zombie")), theme.bad);
+    }
     let words = if narrow {
         format!("{key}: {}", count(n, "zombie"))
     } else {
@@ -139,6 +143,13 @@ fn keys(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, left: u16
         Page::Help | Page::Text { .. } => &[Quit, Leave],
         Page::NoGpu(_) => &[Quit, Demo, Open, Help],
     };
+    let recorded = scene.app.recording.is_some();
+    let copies = !scene.app.findings(scene.context).is_empty();
+    let offered = |action: &Action| match action {
+        Kill => !recorded,
+        Copy => copies,
+        _ => true,
+    };
     let room = canvas.width().saturating_sub(left + 3);
     let ascii = canvas.look.glyphs.ascii;
     let words = |action: Action| match (action, &scene.app.page) {
@@ -148,7 +159,7 @@ fn keys(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, left: u16
     };
     let mut shown: Vec<(Action, String, &str)> = Vec::with_capacity(wanted.len());
     let mut used = 0;
-    for &action in wanted {
+    for &action in wanted.iter().filter(|action| offered(action)) {
         let label = scene.app.settings.keys.label(action, ascii);
         if label.is_empty() {
             continue;

@@ -161,7 +161,11 @@ fn figures(canvas: &mut Canvas<'_>, host: &HostLine, x: u16) {
         right = right.saturating_sub(10);
     }
     let (percent, words) = fullness(host);
-    let words = if roomy { words } else { format!("{percent:.0}%") };
+    let words = if roomy {
+        words
+    } else {
+        words.split_once(" of ").map_or("?", |(share, _)| share).to_owned()
+    };
     canvas.put_right(right, 0, &words, tinted(theme.level(percent)));
     right = right.saturating_sub(if roomy { 14 } else { 5 });
     if right < x + 7 {
