@@ -96,3 +96,21 @@ fn the_example_is_the_committed_one_even_where_the_theme_is_wrong() {
     let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/config.example.toml");
     assert_eq!((code, text), (0, std::fs::read_to_string(committed).unwrap()));
 }
+
+/// Names and texts of theme files are somebody else's.
+#[test]
+fn nothing_in_a_folder_of_themes_reaches_the_terminal_as_an_order() {
+    let evil = "themes/\u{1b}]0;x\u{7}\u{9b}2J.toml";
+    let home = home(&[
+        (evil, "background = '#000000'\n"),
+        ("themes/mine.toml", "# \u{9b}2J \u{202e}\nbackground = '#000000'\n"),
+        ("config.toml", "[view]\ntheme = 'nowhere'\n"),
+    ]);
+    for args in [&["--json"][..], &["--themes"], &["--themes", "mine"]] {
+        let (_, text, error) = out(vramlens(home.path()).args(args));
+        for said in [text, error] {
+            let obeyed = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+            assert!(!said.contains(obeyed), "{args:?}: {said:?}");
+        }
+    }
+}

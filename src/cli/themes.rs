@@ -127,7 +127,7 @@ pub fn file(name: &str, get: &impl Fn(&str) -> Option<String>) -> Result<String,
     let text = own
         .and_then(|path| std::fs::read_to_string(path).ok())
         // TOML allows characters that some terminals obey.
-        .map(|text| text.lines().map(|line| format!("{}\n", clean(line))).collect::<String>())
+        .map(|text| text.lines().map(clean).collect::<Vec<_>>().join("\n") + "\n")
         .or_else(|| BUILT_IN.iter().find(|row| row.0 == name).map(|row| row.1.to_owned()));
     text.map(|text| format!("{}\n{text}", help())).ok_or_else(none)
 }

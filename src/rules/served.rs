@@ -89,3 +89,38 @@ pub(super) fn llama_settings(
     settings.cache.slots = said.slots.unwrap_or(settings.cache.slots).clamp(1, 4096);
     Some((settings, true))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Stamp;
+    use crate::units::Percent;
+
+    fn said(used: f32, waiting: Option<u64>) -> ServerSample {
+        ServerSample {
+            at: Stamp { boot_ms: 1, wall_ms: 1 },
+            software: ServerSoftware::Vllm,
+            port: 8000,
+            kv_used: Some(Percent(used)),
+            kv_tokens: None,
+            running: Some(3),
+            waiting,
+            slots: None,
+            models: Vec::new(),
+            devices: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn requests_that_are_not_counted_are_not_none() {
+        assert_eq!(has_spare(&said(12.0, None)), None);
+        assert_eq!(has_spare(&said(12.0, Some(0))), Some(true));
+        assert_eq!(has_spare(&said(12.0, Some(2))), Some(false));
+        assert!(!is_full(&said(95.0, None)) && is_full(&said(95.0, Some(1))));
+        assert_eq!(load(&said(12.0, None)).unwrap(), "3 requests run (reported by vLLM)");
+        assert_eq!(
+            load(&said(12.0, Some(2))).unwrap(),
+            "3 requests run, 2 wait (reported by vLLM)"
+        );
+    }
+}

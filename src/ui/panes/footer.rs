@@ -117,6 +117,15 @@ fn elsewhere(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) -> u
     end
 }
 
+/// Whether a key has something to act on now. In a recording nothing can be ended.
+fn can_be_done(scene: &Scene<'_>, action: Action) -> bool {
+    match action {
+        Action::Kill => scene.app.recording.is_none(),
+        Action::Copy => !scene.app.findings(scene.context).is_empty(),
+        _ => true,
+    }
+}
+
 /// The most useful keys that fit, right-aligned so that they do not move.
 fn keys(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, left: u16) {
     use Action::{
@@ -143,13 +152,6 @@ fn keys(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, left: u16
         Page::Help | Page::Text { .. } => &[Quit, Leave],
         Page::NoGpu(_) => &[Quit, Demo, Open, Help],
     };
-    let recorded = scene.app.recording.is_some();
-    let copies = !scene.app.findings(scene.context).is_empty();
-    let offered = |action: &Action| match action {
-        Kill => !recorded,
-        Copy => copies,
-        _ => true,
-    };
     let room = canvas.width().saturating_sub(left + 3);
     let ascii = canvas.look.glyphs.ascii;
     let words = |action: Action| match (action, &scene.app.page) {
@@ -159,7 +161,7 @@ fn keys(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, left: u16
     };
     let mut shown: Vec<(Action, String, &str)> = Vec::with_capacity(wanted.len());
     let mut used = 0;
-    for &action in wanted.iter().filter(|action| offered(action)) {
+    for &action in wanted.iter().filter(|action| can_be_done(scene, **action)) {
         let label = scene.app.settings.keys.label(action, ascii);
         if label.is_empty() {
             continue;
