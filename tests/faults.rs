@@ -3,7 +3,7 @@
 
 #[path = "faults/disk.rs"]
 mod disk;
-#[path = "faults/driver.rs"]
+#[path = "faults/driver/mod.rs"]
 mod driver;
 #[path = "support/fake.rs"]
 mod fake;

@@ -76,9 +76,10 @@ fn what_a_card_or_a_driver_does_not_have_is_absent_with_its_reason() {
     let mut rig = watching(Fake::new(scenario));
     let expected = [Reading::Absent(Why::NotSupported), Reading::Absent(Why::NoPermission)];
     until(&mut rig, |report| watched(report) == expected);
-    let old = Fake::without(&["nvmlEventSetWait_v2"], "[[gpu]]\n");
-    let mut rig = watching(old);
-    until(&mut rig, |report| watched(report) == [Reading::Absent(Why::OldDriver)]);
+    for missing in ["nvmlEventSetCreate", "nvmlEventSetWait_v2", "nvmlEventSetFree"] {
+        let mut rig = watching(Fake::without(&[missing], "[[gpu]]\n"));
+        until(&mut rig, |report| watched(report) == [Reading::Absent(Why::OldDriver)]);
+    }
 }
 
 #[test]

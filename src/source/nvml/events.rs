@@ -56,9 +56,29 @@ struct State {
     beat_ms: u64,
 }
 
+impl State {
+    /// Whether these, and nothing else, are wanted yet.
+    fn wants(&self, gpus: &[Target]) -> bool {
+        !self.stop && self.wanted == gpus
+    }
+}
+
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until something else than these is wanted, or so long.
+    fn wait(&self, gpus: &[Target], at_most: Option<Duration>) -> MutexGuard<'_, State> {
+        let same = |state: &mut State| state.wants(gpus);
+        let (state, changed) = (self.lock(), &self.changed);
+        match at_most {
+            None => changed.wait_while(state, same).unwrap_or_else(PoisonError::into_inner),
+            Some(at_most) => {
+                let woken = changed.wait_timeout_while(state, at_most, same);
+                woken.unwrap_or_else(PoisonError::into_inner).0
+            }
+        }
     }
 }
 
@@ -141,10 +161,11 @@ impl Worker {
             self.shared.lock().holds = false;
             match ended {
                 Ok(End::Orders) => {}
-                Ok(End::Nothing) => self.rest(&wanted),
+                // There is nothing to ask until something else is wanted.
+                Ok(End::Nothing) => drop(self.shared.wait(&wanted, None)),
                 Err(fault) => {
                     self.tell(wanted.iter().map(|(gpu, _)| (gpu.clone(), Err(fault))));
-                    self.pause(&wanted);
+                    drop(self.shared.wait(&wanted, Some(PAUSE)));
                 }
             }
         }
@@ -152,23 +173,12 @@ impl Worker {
 
     /// Waits until something is to be watched; `None` at the end.
     fn order(&self) -> Option<Vec<Target>> {
-        let mut state = self.shared.lock();
-        while state.wanted.is_empty() && !state.stop {
-            let woken = self.shared.changed.wait(state);
-            state = woken.unwrap_or_else(PoisonError::into_inner);
-        }
+        let mut state = self.shared.wait(&[], None);
         if state.stop {
             return None;
         }
         (state.holds, state.beat_ms) = (true, (self.clock)().boot_ms);
         Some(state.wanted.clone())
-    }
-
-    /// After a failure: until something else is wanted, or a while has passed.
-    fn pause(&self, wanted: &[Target]) {
-        let state = self.shared.lock();
-        let same = |state: &mut State| !state.stop && state.wanted == wanted;
-        drop(self.shared.changed.wait_timeout_while(state, PAUSE, same));
     }
 
     fn tell(&self, states: impl Iterator<Item = (GpuUuid, Result<(), Fault>)>) {
@@ -183,7 +193,7 @@ impl Worker {
     fn goes_on(&self, wanted: &[Target]) -> bool {
         let mut state = self.shared.lock();
         state.beat_ms = (self.clock)().boot_ms;
-        !state.stop && state.wanted == wanted
+        state.wants(wanted)
     }
 
     /// Opens the library without a touch of any GPU, where it can.
@@ -229,13 +239,6 @@ impl Worker {
         Ok(End::Orders)
     }
 
-    /// There is nothing to ask until something else is wanted.
-    fn rest(&self, wanted: &[Target]) {
-        let state = self.shared.lock();
-        let same = |state: &mut State| !state.stop && state.wanted == wanted;
-        drop(self.shared.changed.wait_while(state, same));
-    }
-
     fn deliver(&self, library: &Library, known: &[Watched], event: &RawEvent) {
         if event.kind & EventTypes::CRITICAL_XID_ERROR.bits() == 0 {
             return;
@@ -272,7 +275,7 @@ fn registered<'l>(
     found: &mut [(GpuUuid, Result<DeviceId, Fault>)],
 ) -> Result<EventSet<'l>, Fault> {
     'anew: loop {
-        let mut set = library.nvml().create_event_set().map_err(Fault::from)?;
+        let mut set = library.event_set()?;
         for (_, state) in found.iter_mut() {
             let Ok(id) = *state else { continue };
             let kinds = EventTypes::CRITICAL_XID_ERROR;

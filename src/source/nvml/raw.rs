@@ -279,6 +279,12 @@ impl Library {
         })
     }
 
+    /// A set for events; none of a library that cannot take it back, where the wrapper would panic.
+    pub(super) fn event_set(&self) -> Result<EventSet<'_>, Fault> {
+        symbol!(self, nvmlEventSetFree);
+        Ok(self.nvml.create_event_set()?)
+    }
+
     /// `nvmlEventSetWait_v2`: the next event of the set, or [`Fault::TIMEOUT`] after so long. The
     /// wrapper's own call leaves out the instances of MIG.
     pub(super) fn next_event(
