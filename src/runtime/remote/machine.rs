@@ -178,7 +178,7 @@ impl Machine {
                 self.looks.0 += 1;
             }
             Tick::Procs(_) => self.looks.1 += 1,
-            Tick::Gap(_) => {}
+            Tick::Gap(_) | Tick::Kill(_) => {}
         }
         self.last = self.last.max(Some(at));
         history.push(tick);
