@@ -68,8 +68,32 @@ pub fn run(picture: &Picture) -> anyhow::Result<Exit> {
     }
     if let Some(path) = &picture.png {
         write(path, &figure.png(size)?)?;
+        let unshown = figure.unshown_in_png(size)?;
+        if unshown > 0 {
+            let texts = if unshown == 1 { "1 text has" } else { &format!("{unshown} texts have") };
+            let _ = writeln!(
+                io::stderr(),
+                "vramlens: {texts} letters that the font of a PNG lacks, shown as boxes: --svg has all"
+            );
+        }
     }
     Ok(Exit::Fine)
+}
+
+/// Whether a file can be played, before a screen is opened for it.
+///
+/// # Errors
+/// Where the file is not there, is no recording, or is a pipe, in which nothing can be sought.
+pub fn check(path: &Path) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        return Ok(());
+    }
+    let named = || format!("cannot open {}", clean_path(path));
+    if !fs::metadata(path).with_context(named)?.is_file() {
+        bail!("{} is no file: vramlens replay - reads from a pipe", clean_path(path));
+    }
+    Recording::open(path).with_context(named)?;
+    Ok(())
 }
 
 fn figure(mut collected: Collector, header: Option<&Header>) -> anyhow::Result<Figure> {
