@@ -237,15 +237,52 @@ fn hostile_text_reaches_no_terminal_and_no_log_line() {
     let mut view = used(0, 10.0);
     let sample = view.gpus[0].sample.clone();
     let bytes = Reading::Value(Bytes::gib(3));
-    let mut holder = views::holder(&sample, 7, bytes, &["x\u{1b}]0;owned\u{7}\n2026 fake"]);
+    let mut holder = views::holder(
+        &sample,
+        7,
+        bytes,
+        &["x\u{1b}]0;owned\u{7}\n2026 fake\u{9c}\u{9b}31m\u{202e}\u{2028}"],
+    );
     holder.verdict.zombie = true;
     view.holders.push(holder);
     let bytes = notifier.look(&view);
     let inside = &bytes[4..bytes.len() - 2];
-    assert!(inside.iter().all(|byte| *byte >= 0x20), "{bytes:?}");
+    let inside = std::str::from_utf8(inside).unwrap();
+    // C1 ends such a request as well, and the direction of text hides what is said.
+    let bad = |c: char| c.is_control() || "\u{202e}\u{2028}".contains(c);
+    assert!(!inside.chars().any(bad), "{inside:?}");
+    assert!(inside.contains("x␛]0;owned␇␊2026 fake"), "{inside}");
     until(|| std::fs::read_to_string(&log).is_ok_and(|text| text.ends_with('\n')));
     let logged = std::fs::read_to_string(&log).unwrap();
     assert_eq!(logged.lines().count(), 1, "{logged}");
+    assert!(!logged.trim_end().chars().any(bad), "{logged:?}");
+}
+
+#[test]
+fn a_command_is_told_of_hostile_text_cleanly() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let told = script(
+        folder.path(),
+        "printf '%s|%s' \"$2\" \"$VRAMLENS_ALERT_TEXT\" > \"$1.new\"; mv \"$1.new\" \"$1\"",
+    );
+    let command = vec![told, out.to_str().unwrap().to_owned()];
+    let actions = Actions { command, bell: true, osc777: true, ..Actions::default() };
+    let mut notifier = Notifier::spawn(rules(), actions).unwrap();
+    let mut view = used(0, 10.0);
+    let sample = view.gpus[0].sample.clone();
+    let name = "a;b\u{1b}\\\u{9c}\n\u{202e}";
+    let mut holder = views::holder(&sample, 7, Reading::Value(Bytes::gib(3)), &[name]);
+    holder.verdict.zombie = true;
+    view.holders.push(holder);
+    let bytes = String::from_utf8(notifier.look(&view)).unwrap();
+    let inside = bytes.strip_prefix("\x1b]777;notify;vramlens;").unwrap();
+    let inside = inside.strip_suffix("\x1b\\\u{7}").unwrap();
+    assert!(inside.ends_with("a,b␛\\\u{fffd}␊\u{fffd}"), "{inside:?}");
+    until(|| out.exists());
+    let text = std::fs::read_to_string(&out).unwrap();
+    assert!(text.ends_with("a;b␛\\\u{fffd}␊\u{fffd}"), "{text:?}");
+    assert!(!text.chars().any(|c| c.is_control() || c == '\u{202e}'), "{text:?}");
 }
 
 #[test]

@@ -214,6 +214,44 @@ fn hostile_names_are_text_and_nothing_else() {
     figure.png(SIZE).unwrap();
 }
 
+/// The story with another name for its server.
+fn story_of(name: &str) -> Vec<Tick> {
+    let mut ticks = story();
+    for tick in &mut ticks {
+        let Tick::Procs(look) = tick else { continue };
+        for process in look.procs.iter_mut().filter(|process| process.id.pid.0 == 10) {
+            process.cmdline = Reading::Value(vec![name.to_owned()]);
+        }
+    }
+    ticks
+}
+
+#[test]
+fn letters_that_the_font_of_a_png_lacks_are_boxes_and_are_told() {
+    let drawn = |name: &str| {
+        let figure = figure(&story_of(name)).unwrap();
+        let svg = figure.svg(SIZE).unwrap();
+        assert!(svg.contains(name), "{name}: an SVG has all letters");
+        (figure.png(SIZE).unwrap(), figure.unshown_in_png(SIZE).unwrap())
+    };
+    assert_eq!(drawn("server").1, 0);
+    assert_eq!(drawn("sérvër-½").1, 0, "Latin-1 is in the font");
+    let japanese = drawn("日本");
+    assert!(japanese.1 > 0);
+    // No question mark, which could be a name's own.
+    assert_ne!(japanese.0, drawn("????").0);
+    // A mark that the font cannot put on its letter is told as well.
+    assert!(drawn("e\u{301}").1 > 0);
+    // The command says it, and the file is there all the same.
+    let folder = tempfile::tempdir().unwrap();
+    let path = recording(&folder, &story_of("日本"));
+    let png = folder.path().join("o.png");
+    let out = replay(&path, &["--png", png.to_str().unwrap()]);
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert!(out.status.success() && said.contains("shown as boxes: --svg has all"), "{said}");
+    assert!(png.exists());
+}
+
 #[test]
 fn little_is_shown_as_what_it_is() {
     assert_eq!(figure(&[]).unwrap_err(), PictureError::Empty);

@@ -11,11 +11,14 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use ticks::{header, proc_tick, process, series};
+use vramlens::ids::{Pid, ProcId};
 use vramlens::record::{
-    FileWriter, Form, Full, Index, OnFull, OutputError, ReadError, Reader, Recording, Redaction,
-    SCHEMA, Writer, part_path,
+    FileWriter, Form, Full, Header, Index, OnFull, OutputError, ReadError, Reader, Recording,
+    Redaction, SCHEMA, Writer, part_path,
 };
-use vramlens::sample::{Gap, GapCause, Reading, Tick, WatchedGpu, XidEvent, XidReport};
+use vramlens::sample::{
+    Gap, GapCause, KillMark, KillMarked, Reading, Tick, WatchedGpu, XidEvent, XidReport,
+};
 
 fn kept(arguments: &[String]) -> Vec<String> {
     arguments.to_vec()
@@ -104,6 +107,37 @@ fn what_a_later_version_adds_is_passed_over() {
     let error = read(other.as_bytes()).unwrap_err();
     assert!(matches!(&error, ReadError::Schema(found) if found.major == 2), "{error}");
     assert!(error.to_string().contains(&SCHEMA.to_string()));
+}
+
+/// What this program did stands between what was seen; a name is an argument where those are taken out.
+#[test]
+fn signals_and_what_came_back_are_kept() {
+    let id = ProcId { pid: Pid(7), start_ticks: 9 };
+    let mark = |at, what| Tick::Kill(KillMark { at: ticks::stamp(at), what });
+    let signal = |name: &str| KillMarked::Signal { id, name: name.to_owned(), signal: 15 };
+    let mut all = series(40);
+    all.insert(10, mark(9_500, signal("train.py")));
+    all.insert(20, mark(19_700, KillMarked::Outcome("freed 1.0 of 1.0 GiB on GPU 0".to_owned())));
+    for form in [Form::Frames, Form::Plain] {
+        assert_eq!(read(&write(&all, form)).unwrap(), all);
+    }
+    let text = String::from_utf8(write(&all, Form::Plain)).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("{\"kill\":")).collect();
+    assert_eq!(lines.len(), 2);
+    assert!(
+        lines[0].contains("\"pid\":7") && lines[0].contains("\"start_ticks\":9"),
+        "{}",
+        lines[0]
+    );
+    // A reader of schema 1.1 does not know the kind, as this one does not know that of a later version.
+    let later = text.replace("{\"kill\":", "{\"pardon\":");
+    assert_eq!(read(later.as_bytes()).unwrap(), series(40));
+    let header = Header::new(ticks::stamp(1), 1_000);
+    let redaction = Redaction::identities(kept);
+    let mut writer = Writer::new(Vec::new(), Form::Plain, header, redaction).unwrap();
+    writer.push(&mark(9_500, signal("/home/ana/secret.py"))).unwrap();
+    let text = String::from_utf8(writer.finish().unwrap()).unwrap();
+    assert!(!text.contains("secret") && text.contains("\"signal\":15"), "{text}");
 }
 
 #[test]

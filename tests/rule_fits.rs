@@ -100,6 +100,17 @@ fn without_memory_figures_there_is_no_answer() {
 }
 
 #[test]
+fn a_gpu_that_does_not_tell_its_memory_is_not_passed_over() {
+    let gpus = [on(100), untold(verdict_support::gpu(1))];
+    let procs = [verdict_support::init(), runs(TRAIN)];
+    let view = verdict_support::watched(3, &gpus, &verdict_support::host(), &procs).1;
+    let answer = would_it_fit(&view, Bytes::gib(40), &[]);
+    assert!(answer.contains("fit on GPU 0 now") && answer.lines().count() == 1, "{answer}");
+    let answer = would_it_fit(&view, Bytes::gib(200), &[]);
+    assert!(answer.contains("Whether they fit on GPU 1 cannot be told"), "{answer}");
+}
+
+#[test]
 fn an_estimate_counts_with_its_least() {
     let view = view(tight(705, 10), allocator(runs(TRAIN), torch(200, 700, 600)));
     let findings = run(&view);

@@ -128,6 +128,39 @@ fn cannot_tell_without_the_drivers_lists() {
 }
 
 #[test]
+fn cannot_tell_what_one_gpu_or_one_process_keeps_back() {
+    let why = |view: &View| match check(view) {
+        Outcome::CannotTell(why) => why,
+        other => panic!("{other:?}"),
+    };
+    let busy = || with_rows(gpu(0), vec![busy(row(500, 5 * GIB))]);
+    let mut blind = gpu(1);
+    blind.processes = Reading::Absent(Why::NotSupported);
+    let procs = [init(), shell(), job()];
+    let (_, beside) = watched(20, &[busy(), blind], &host(), &procs);
+    assert!(why(&beside).contains("who is on GPU 1"), "{}", why(&beside));
+
+    let mut no_memory = busy();
+    no_memory.memory = Reading::Absent(Why::NotSupported);
+    let view = view(20, no_memory, &[shell(), job()]);
+    assert_eq!(why(&view), "where the memory of GPU 0 is: not supported here");
+
+    // Idle, and the driver does not say of how much.
+    let mut idle = self::view(700, on(500, 5), &[shell(), job()]);
+    idle.holders[0].bytes = Reading::Absent(Why::NotSupported);
+    assert_eq!(why(&idle), "what 500 holds while it is idle is not told");
+
+    // Nobody can sample what it does.
+    let mut unsampled = on(500, 5);
+    unsampled.process_utilization = Reading::Absent(Why::NotSupported);
+    if let Reading::Value(rows) = &mut unsampled.processes {
+        rows[0].sm = Reading::Absent(Why::NotSupported);
+    }
+    let view = self::view(20, unsampled, &[shell(), job()]);
+    assert_eq!(why(&view), "whether 500 is at work: not supported here");
+}
+
+#[test]
 fn every_rule_has_its_own_key_and_number() {
     let mut keys: Vec<_> = RULES.iter().map(|rule| (rule.key(), rule.number())).collect();
     keys.sort_unstable();

@@ -19,6 +19,7 @@ fn host(name: &str, state: HostState) -> HostLine {
         name: name.to_owned(),
         state,
         gpus: 1,
+        told: 1,
         used: g(1125),
         total: g(1398),
         age_ms: Some(400),
@@ -36,6 +37,7 @@ fn five() -> Vec<HostLine> {
         HostLine { zombies: 1, findings: 2, ..host("ana@gpubox", HostState::Live) },
         HostLine {
             gpus: 8,
+            told: 8,
             used: g(10_900),
             total: g(11_184),
             zombies: 3,
@@ -77,6 +79,34 @@ fn a_line_for_each_machine_above_the_selected_one() {
     assert!(ascii.is_ascii(), "{ascii}");
     assert_snapshot!("hosts_80x24_ascii", ascii);
     assert_eq!(show(&with(&MONO, five(), 0), (80, 24)), show(&app, (80, 24)));
+}
+
+/// A sum over some of the GPUs says that it is one.
+#[test]
+fn a_sum_that_lacks_a_gpu_says_so() {
+    let partial =
+        |state| HostLine { gpus: 4, told: 3, zombies: 1, findings: 2, ..host("box", state) };
+    let none = HostLine { gpus: 4, told: 0, used: g(0), total: g(0), ..host("b", HostState::Live) };
+    let lines = vec![
+        partial(HostState::Live),
+        none,
+        partial(HostState::Stalled { for_ms: 12_000 }),
+        partial(away(125_000, "refused", None)),
+    ];
+    let app = with(&COLOUR, lines, 1);
+    let row = |size, n: usize| show(&app, size).lines().nth(n).unwrap().trim_end().to_owned();
+    let wide = row((110, 24), 1);
+    assert!(wide.contains("4 GPU █") && wide.contains("80% of 139.8G 3 of 4 tell"), "{wide}");
+    assert!(row((110, 24), 2).contains("memory unknown"), "{}", row((110, 24), 2));
+    assert!(
+        row((110, 24), 4).contains("80% of 139.8G, 3 of 4 tell, 0s old"),
+        "{}",
+        row((110, 24), 4)
+    );
+    assert!(row((80, 24), 1).contains("80% of 139.8G 3 of 4 tell"), "{}", row((80, 24), 1));
+    assert!(row((60, 24), 1).contains("3/4 GPU"), "{}", row((60, 24), 1));
+    let all = with(&COLOUR, five(), 0);
+    assert!(!show(&all, (110, 24)).contains("tell"));
 }
 
 #[test]

@@ -130,6 +130,32 @@ fn nothing_yet_and_nothing_at_all() {
 }
 
 #[test]
+fn nothing_of_what_will_be_sent_is_cut_off() {
+    let mut app = app(&COLOUR);
+    let mut dialog = scenes::dialog();
+    dialog.note = "INT, TERM after 15 s; no KILL: it may be saving.".into();
+    dialog.rows.truncate(1);
+    dialog.rows[0].note = "chosen".into();
+    app.kill = Some(dialog);
+    for size in [(60, 24), (80, 24), (160, 50)] {
+        let shown = text(&screen(&app, &scenes::one_gpu(), &findings(), size));
+        assert!(shown.contains("no KILL: it may be saving."), "{size:?}\n{shown}");
+        assert!(shown.contains("dry run") && shown.contains("esc  leave"), "{size:?}\n{shown}");
+    }
+}
+
+#[test]
+fn memory_that_is_nobodys_has_a_page_too() {
+    let mut view = scenes::one_gpu();
+    view.holders.clear();
+    let mut app = app(&COLOUR);
+    app.page = Page::Detail(Tab::Verdict);
+    let shown = text(&screen(&app, &view, &findings(), (80, 24)));
+    assert!(shown.contains("3.7 GiB on GPU 0 are used, and by whom is not told"), "{shown}");
+    assert!(shown.contains("? likely managed memory of 41233"), "{shown}");
+}
+
+#[test]
 fn the_kill_dialog() {
     let mut app = app(&COLOUR);
     let mut shown = |dialog, size| {

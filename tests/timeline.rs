@@ -9,7 +9,7 @@ use vramlens::history::History;
 use vramlens::ids::{CudaOrdinal, GpuIndex, Pid, ProcId};
 use vramlens::sample::{
     AllocatorBackend, AllocatorBasis, AllocatorDevice, AllocatorSample, Gap, GapCause, GpuSample,
-    ProcSample, Reading, Tick, Why, XidEvent,
+    KillMark, KillMarked, ProcSample, Reading, Tick, Why, XidEvent,
 };
 use vramlens::units::Bytes;
 
@@ -212,6 +212,35 @@ fn an_error_that_an_allocator_counts_is_marked_and_explains_who_went() {
     assert_eq!(session.all().last().unwrap().0, MarkerKind::Oom);
 }
 
+/// A recording in which somebody was ended says so, to whoever plays it.
+#[test]
+fn signals_of_a_recording_are_markers_too() {
+    let mut session = Session::default();
+    session.gpu(0, &[(10, GIB)]);
+    let zombie = cuda(process(10, "zombie"), &[0]);
+    let id = zombie.id;
+    session.procs(0, vec![zombie]);
+    let mark = |at, what| Tick::Kill(KillMark { at: stamp(T0 + at), what });
+    let what = |signal| KillMarked::Signal { id, name: "zombie".to_owned(), signal };
+    // Two before anybody looks at the history again: none is passed over.
+    session.history.push(&mark(1_200, what(15)));
+    session.history.push(&mark(1_250, what(9)));
+    session.gpu(2, &[]);
+    let outcome = "freed 1.0 of 1.0 GiB on GPU 0".to_owned();
+    session.push(&mark(2_100, KillMarked::Outcome(outcome)));
+    session.gpu(3, &[]);
+    let words: Vec<String> = session.all().into_iter().map(|mark| mark.2).collect();
+    assert_eq!(
+        words,
+        [
+            "zombie 10 was signalled by vramlens: TERM",
+            "zombie 10 was signalled by vramlens: KILL",
+            "zombie 10 went, held 1.0 GiB, ended by vramlens",
+            "vramlens freed 1.0 of 1.0 GiB on GPU 0",
+        ]
+    );
+}
+
 #[test]
 fn our_own_signals_and_errors_of_the_driver_can_be_added() {
     let mut session = Session::default();
@@ -219,9 +248,13 @@ fn our_own_signals_and_errors_of_the_driver_can_be_added() {
     let zombie = cuda(process(10, "zombie"), &[0]);
     let id = zombie.id;
     session.procs(0, vec![zombie]);
-    session.line.killed(stamp(T0 + 1_200), id, "zombie", "TERM");
+    let signal = |at, id, name: &str, signal| {
+        let what = KillMarked::Signal { id, name: name.to_owned(), signal };
+        KillMark { at: stamp(T0 + at), what }
+    };
+    session.line.killed(&signal(1_200, id, "zombie", 15));
     let stranger = ProcId { pid: Pid(99), start_ticks: 1 };
-    session.line.killed(stamp(T0 + 1_300), stranger, "", "KILL");
+    session.line.killed(&signal(1_300, stranger, "", 9));
     session.line.add(Marker::xid(stamp(T0 + 1_500), uuid(0), GpuIndex(0), 79, "off the bus"));
     session.gpu(2, &[]);
     let words: Vec<String> = session.all().into_iter().map(|mark| mark.2).collect();

@@ -120,3 +120,22 @@ fn it_plays_faster_holds_and_steps() {
     term.send("-");
     term.wait_for("8×");
 }
+
+#[test]
+fn what_is_no_recording_opens_no_screen() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("notes.txt");
+    std::fs::write(&file, "nonsense\n").unwrap();
+    let missing = folder.path().join("missing.vrt");
+    for (path, says) in [
+        (missing.as_path(), "missing.vrt: No such file"),
+        (file.as_path(), "notes.txt: not a recording"),
+        (folder.path(), "is no file: vramlens replay - reads from a pipe"),
+    ] {
+        let mut term = Term::start(&["replay", path.to_str().unwrap()], &[], 24, 100);
+        let one = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        term.wait(says, |text| one(text).contains(says));
+        assert_eq!(term.exit_code(), 2, "{says}");
+        assert!(!term.on_alternate_screen());
+    }
+}

@@ -134,12 +134,16 @@ _vramlens() {
 
     case "${cmd}" in
         vramlens)
-            opts="-V -v -h --version --verbose --json --config --log --gpu --interval --color --theme --set --ascii --isolate --host --once --demo --need --help triage kill explain fit fixes run record replay serve doctor config gen help"
+            opts="-V -v -h --version --verbose --once --demo --need --json --config --log --gpu --interval --color --theme --set --ascii --isolate --host --help triage kill explain fit fixes run record replay serve doctor config gen help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --need)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --config)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -169,10 +173,6 @@ _vramlens() {
                     return 0
                     ;;
                 --host)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --need)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_vramlens_global_optspecs
-    string join \n V/version v/verbose json config= log= gpu= interval= color= theme= set= ascii isolate host= once demo need= h/help
+    string join \n V/version v/verbose once demo need= json config= log= gpu= interval= color= theme= set= ascii isolate host= h/help
 end
 
 function __fish_vramlens_needs_command
@@ -24,6 +24,7 @@ function __fish_vramlens_using_subcommand
     contains -- $cmd[1] $argv
 end
 
+complete -c vramlens -n "__fish_vramlens_needs_command" -l need -d 'What is to be started: the view says whether it fits, and after which of the fixes: 12GiB' -r
 complete -c vramlens -n "__fish_vramlens_needs_command" -l config -d 'Read this configuration instead of the usual one' -r -F
 complete -c vramlens -n "__fish_vramlens_needs_command" -l log -d 'Keep a log in this file: starts, faults, alerts, and what was ended' -r -F
 complete -c vramlens -n "__fish_vramlens_needs_command" -l gpu -d 'Only these GPUs: indexes or the beginnings of UUIDs, separated by commas. For `fit` also a card that is not here: 24GiB' -r
@@ -37,14 +38,13 @@ never\t'Never'
 complete -c vramlens -n "__fish_vramlens_needs_command" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
 complete -c vramlens -n "__fish_vramlens_needs_command" -l set -d 'Any setting: --set kill.confirm=false' -r
 complete -c vramlens -n "__fish_vramlens_needs_command" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
-complete -c vramlens -n "__fish_vramlens_needs_command" -l need -d 'What is to be started: the view says whether it fits, and after which of the fixes: 12GiB' -r
 complete -c vramlens -n "__fish_vramlens_needs_command" -s V -l version -d 'Print the version; with --verbose all that a report of a fault needs, and nothing private'
 complete -c vramlens -n "__fish_vramlens_needs_command" -s v -l verbose -d 'Say more: with --version'
+complete -c vramlens -n "__fish_vramlens_needs_command" -l once -d 'Print one frame as text and end'
+complete -c vramlens -n "__fish_vramlens_needs_command" -l demo -d 'Show a recording of a real GPU that is built in'
 complete -c vramlens -n "__fish_vramlens_needs_command" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_needs_command" -l ascii -d 'Draw with ASCII characters only'
 complete -c vramlens -n "__fish_vramlens_needs_command" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
-complete -c vramlens -n "__fish_vramlens_needs_command" -l once -d 'Print one frame as text and end'
-complete -c vramlens -n "__fish_vramlens_needs_command" -l demo -d 'Show a recording of a real GPU that is built in'
 complete -c vramlens -n "__fish_vramlens_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c vramlens -n "__fish_vramlens_needs_command" -f -a "triage" -d 'Report who holds the memory, what is garbage and what to type; for scripts and SSH'
 complete -c vramlens -n "__fish_vramlens_needs_command" -f -a "kill" -d 'End holders safely, and say how much memory came back'
@@ -129,7 +129,7 @@ complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l mmproj -d 'A v
 complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l margin -d 'What to leave free; without it what the error bands ask for' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l overhead -d 'What CUDA itself takes; without it what such a card usually shows' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l draft -d 'Tokens that the model\'s own layers guess ahead, where it has some' -r
-complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l era -d 'Builds of llama.cpp to compute for' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l era -d 'Builds of llama.cpp to compute for: new, old or ik' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l config -d 'Read this configuration instead of the usual one' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l log -d 'Keep a log in this file: starts, faults, alerts, and what was ended' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand fit" -l gpu -d 'Only these GPUs: indexes or the beginnings of UUIDs, separated by commas. For `fit` also a card that is not here: 24GiB' -r

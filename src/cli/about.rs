@@ -12,6 +12,7 @@ use crate::cli::dispatch::Environment;
 use crate::cli::settings::Origin;
 use crate::cmd::{Exit, top};
 use crate::host::{Root, doctor};
+use crate::sample::text::clean_path;
 use crate::sample::text::fit;
 use crate::sample::{MachineFacts, Reading};
 
@@ -172,7 +173,7 @@ fn configuration(common: &Common, env: Environment<'_>) -> Vec<Row> {
         changed.push(format!("{key} ({from})"));
     }
     files.dedup();
-    let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    let names: Vec<String> = files.iter().map(|path| clean_path(&path)).collect();
     let or_none = |list: Vec<String>| if list.is_empty() { "none".into() } else { list.join(", ") };
     let mut rows = vec![("config", or_none(names)), ("changed", or_none(changed))];
     if let Some((theme, _)) = resolved.origins.get("view.theme") {

@@ -21,9 +21,6 @@ pub struct Cli {
     /// Say more: with --version.
     #[arg(long, short = 'v', requires = "version")]
     pub verbose: bool,
-    /// The options of every command.
-    #[command(flatten)]
-    pub common: Common,
     /// Print one frame as text and end.
     #[arg(long, conflicts_with = "demo")]
     pub once: bool,
@@ -33,6 +30,10 @@ pub struct Cli {
     /// What is to be started: the view says whether it fits, and after which of the fixes: 12GiB.
     #[arg(long, value_name = "SIZE")]
     pub need: Option<String>,
+    /// The options of every command.
+    // The heading holds for all that comes behind it.
+    #[command(flatten, next_help_heading = "Options of every command")]
+    pub common: Common,
 }
 
 /// Options that read the same everywhere.
@@ -190,14 +191,14 @@ pub struct ExplainArgs {
     #[arg(long)]
     pub alone: bool,
     /// Complete the answer from this recording, which covers the time of the error.
-    #[arg(long, value_name = "RECORDING")]
+    #[arg(long, value_name = "FILE")]
     pub recording: Option<PathBuf>,
 }
 
 /// `vramlens fixes`.
 #[derive(Debug, Args)]
 pub struct FixesArgs {
-    /// Only this one: 1 to 9, or a key of the list.
+    /// Only this one: 1 to 12, or a key of the list.
     #[arg(value_name = "N")]
     pub which: Option<String>,
 }
@@ -256,7 +257,7 @@ pub struct FitArgs {
     /// Each sequence has a cache of its own share of the context (`--no-kv-unified`).
     #[arg(long)]
     pub kv_per_slot: bool,
-    /// Builds of llama.cpp to compute for.
+    /// Builds of llama.cpp to compute for: new, old or ik.
     #[arg(long, value_name = "ERA")]
     pub era: Option<String>,
 }

@@ -10,6 +10,7 @@ use crate::cli::args::Common;
 pub use crate::cli::errors::SettingsError;
 use crate::cli::settings::{Kind, Origin, SETTINGS, Setting, Settings, key_words};
 use crate::sample::nearest::nearest;
+use crate::sample::text::clean_path;
 use crate::ui::action::{ACTIONS, KeyMap, KeyMapError};
 use crate::ui::columns::Columns;
 
@@ -109,7 +110,7 @@ impl Resolved {
 
     fn file(&mut self, path: &Path, text: &str) -> Result<(), SettingsError> {
         let table = DeTable::parse(text).map_err(|error| SettingsError::Syntax {
-            path: path.display().to_string(),
+            path: clean_path(&path),
             line: line_of(text, error.span().map_or(0, |span| span.start)),
             reason: error.message().to_owned(),
         })?;
@@ -202,7 +203,7 @@ pub fn resolve(
             Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
                 let reason = error.to_string();
-                return Err(SettingsError::Unreadable { path: path.display().to_string(), reason });
+                return Err(SettingsError::Unreadable { path: clean_path(&path), reason });
             }
         }
     }

@@ -62,6 +62,7 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
             past::once(&args.file, &options, form)
         }
         Some(Command::Replay(args)) => {
+            replay::check(&args.file)?;
             let from = From::File(args.file.clone(), args.speed);
             show_view(&resolved, options, env, from)
         }

@@ -8,6 +8,7 @@ use clap_complete::Shell;
 
 use crate::cli::{help, man};
 use crate::cmd::{Exit, top};
+use crate::sample::text::clean_path;
 
 /// `vramlens gen`.
 #[derive(Debug, Args)]
@@ -115,7 +116,7 @@ fn write(folder: &Path) -> anyhow::Result<()> {
         let parent = path.parent().unwrap_or(folder);
         std::fs::create_dir_all(parent)
             .and_then(|()| std::fs::write(&path, &made.text))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+            .with_context(|| format!("cannot write {}", clean_path(&path)))?;
     }
     Ok(())
 }

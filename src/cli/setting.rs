@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::cli::settings::Settings;
+use crate::sample::text::clean_path;
 
 /// What is allowed for a switch.
 pub(super) const BOOL: &str = "true or false";
@@ -72,7 +73,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
-            Self::File(path, line) => write!(f, "{}:{line}", path.display()),
+            Self::File(path, line) => write!(f, "{}:{line}", clean_path(&path)),
             Self::Environment(name) => write!(f, "environment {name}"),
             Self::Flag => f.write_str("command line"),
         }

@@ -7,7 +7,7 @@ use ratatui::style::Color;
 use crate::cli::config::{Resolved, keys_variable};
 use crate::cli::settings::{Origin, SETTINGS};
 use crate::cli::themes::{Found, place_of_own};
-use crate::sample::text::clean;
+use crate::sample::text::{clean, clean_path};
 use crate::ui::action::{ACTIONS, Group};
 use crate::ui::theme::{Depth, SIXTEEN};
 
@@ -60,7 +60,7 @@ pub fn settings(resolved: &Resolved) -> String {
     let mut text = String::new();
     if let Some(file) = &resolved.file {
         let there = if file.exists() { "" } else { " (does not exist)" };
-        let _ = writeln!(text, "file  {}{there}\n", clean(&file.display().to_string()));
+        let _ = writeln!(text, "file  {}{there}\n", clean_path(file));
     }
     let width = keys().map(|key| key.len()).max().unwrap_or(0);
     let values = resolved.origins.values().map(|(value, _)| value.chars().count());
@@ -147,7 +147,7 @@ pub fn themes(
     for theme in found {
         let mark = if theme.name == chosen { '*' } else { ' ' };
         let name = format!("{:<width$}", clean(&theme.name));
-        let from = theme.file.as_ref().map(|file| format!("  ({})", file.display()));
+        let from = theme.file.as_ref().map(|file| format!("  ({})", clean_path(&file)));
         let words = match &theme.theme {
             Ok(definition) => definition.about.clone(),
             Err(error) => error.to_string(),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::config::{Resolved, SettingsError, folder};
 use crate::sample::nearest::did_you_mean;
-use crate::sample::text::clean;
+use crate::sample::text::{clean, clean_path};
 use crate::ui::Themes;
 use crate::ui::theme::{BUILT_IN, Definition, Depth, TERMINAL, ThemeError, built_in, help, parse};
 
@@ -58,7 +58,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn read(path: &Path) -> Result<Definition, ThemeError> {
-    let place = path.display().to_string();
+    let place = clean_path(&path);
     let wrong = |reason: String| ThemeError { place: place.clone(), line: 1, reason };
     let meta = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
     if !meta.is_file() || meta.len() > LARGEST_BYTES {
@@ -135,7 +135,7 @@ pub fn file(name: &str, get: &impl Fn(&str) -> Option<String>) -> Result<String,
 /// Where own themes are looked for.
 pub fn place_of_own(get: &impl Fn(&str) -> Option<String>) -> String {
     let folder = folder(get).unwrap_or_else(|| "~/.config/vramlens".into());
-    folder.join("themes").join("NAME.toml").display().to_string()
+    clean_path(folder.join("themes").join("NAME.toml"))
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::cmd::look::{self, Form};
 use crate::cmd::{Exit, explain, fit, fixes, past};
 use crate::rules::{self, Wanted};
 use crate::runtime::options::Options;
+use crate::sample::text::clean_path;
 use crate::units::Bytes;
 
 /// Between the two looks at the machine that complete an explanation.
@@ -51,9 +52,9 @@ fn out() -> Out {
 /// `vramlens explain`.
 pub fn explain(args: &ExplainArgs, options: &Options, form: Form) -> anyhow::Result<Exit> {
     let input: Box<dyn Read> = match args.file.as_deref() {
-        Some(path) if path != Path::new("-") => {
-            Box::new(File::open(path).with_context(|| format!("cannot open {}", path.display()))?)
-        }
+        Some(path) if path != Path::new("-") => Box::new(
+            File::open(path).with_context(|| format!("cannot open {}", clean_path(&path)))?,
+        ),
         _ => {
             if io::stdin().is_terminal() {
                 let _ = io::Write::write_all(

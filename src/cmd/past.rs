@@ -17,6 +17,7 @@ use crate::report::text;
 use crate::runtime::live::DEMO;
 use crate::runtime::options::{Options, blank};
 use crate::sample::redact;
+use crate::sample::text::clean_path;
 
 /// The view of a recording's last moment; `-` reads standard input.
 ///
@@ -26,9 +27,9 @@ pub fn last_view(path: &Path, options: &Options) -> anyhow::Result<View> {
     let input: Box<dyn Read> = if path == Path::new("-") {
         Box::new(io::stdin())
     } else {
-        Box::new(File::open(path).with_context(|| format!("cannot open {}", path.display()))?)
+        Box::new(File::open(path).with_context(|| format!("cannot open {}", clean_path(&path)))?)
     };
-    last_of(BufReader::new(input), &path.display().to_string(), options)
+    last_of(BufReader::new(input), &clean_path(&path), options)
 }
 
 fn last_of(input: impl BufRead, name: &str, options: &Options) -> anyhow::Result<View> {

@@ -14,6 +14,7 @@ use crate::runtime::options::{Options, driver, probe};
 use crate::runtime::remote::far::{Far, Heard};
 use crate::runtime::sampler::{Sampled, Sampler};
 use crate::runtime::{clock, gather};
+use crate::sample::text::{clean_path, shell_word};
 use crate::sample::{Reading, Tick};
 use crate::source::{Progress, Wants};
 use crate::units::Bytes;
@@ -141,7 +142,7 @@ pub(super) fn begin(record: &Record, options: &Options) -> anyhow::Result<Record
         header.hostname = Reading::Value(name);
     }
     Recorder::spawn(output, header, redaction, QUEUE)
-        .with_context(|| format!("cannot record to {}", record.file.display()))
+        .with_context(|| format!("cannot record to {}", clean_path(&record.file)))
 }
 
 fn report(record: &Record, end: Result<Totals, RecordError>) -> anyhow::Result<Exit> {
@@ -161,7 +162,7 @@ fn report(record: &Record, end: Result<Totals, RecordError>) -> anyhow::Result<E
                 "{} ticks, {}{lost}: vramlens replay {}",
                 totals.ticks,
                 Bytes(totals.bytes),
-                record.file.display()
+                shell_word(&record.file)
             );
             Ok(Exit::Fine)
         }

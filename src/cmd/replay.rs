@@ -13,6 +13,7 @@ use crate::record::{Header, Reader, Recording};
 use crate::report::picture::{Collector, Figure, usual};
 use crate::runtime::clock;
 use crate::sample::Tick;
+use crate::sample::text::clean_path;
 
 /// What to draw.
 #[derive(Debug, Clone)]
@@ -46,7 +47,7 @@ pub fn run(picture: &Picture) -> anyhow::Result<Exit> {
     if dash(&picture.png) && io::stdout().is_terminal() {
         bail!("a PNG is no text: write it to a file, or pipe it on");
     }
-    let named = || format!("{} is no recording", picture.file.display());
+    let named = || format!("{} is no recording", clean_path(&picture.file));
     let range = range(picture).with_context(named)?;
     let mut ticks = open(&picture.file).with_context(named)?;
     let header = ticks.header().cloned();
@@ -57,10 +58,9 @@ pub fn run(picture: &Picture) -> anyhow::Result<Exit> {
             break;
         }
     }
-    let figure =
-        figure(collected, header.as_ref()).with_context(|| picture.file.display().to_string())?;
+    let figure = figure(collected, header.as_ref()).with_context(|| clean_path(&picture.file))?;
     if figure.gpus.is_empty() && !picture.gpus.is_empty() {
-        bail!("{}: no GPU {} in it", picture.file.display(), picture.gpus.join(", "));
+        bail!("{}: no GPU {} in it", clean_path(&picture.file), picture.gpus.join(", "));
     }
     let size = size.unwrap_or_else(|| usual(figure.gpus.len()));
     if let Some(path) = &picture.svg {
@@ -68,8 +68,32 @@ pub fn run(picture: &Picture) -> anyhow::Result<Exit> {
     }
     if let Some(path) = &picture.png {
         write(path, &figure.png(size)?)?;
+        let unshown = figure.unshown_in_png(size)?;
+        if unshown > 0 {
+            let texts = if unshown == 1 { "1 text has" } else { &format!("{unshown} texts have") };
+            let _ = writeln!(
+                io::stderr(),
+                "vramlens: {texts} letters that the font of a PNG lacks, shown as boxes: --svg has all"
+            );
+        }
     }
     Ok(Exit::Fine)
+}
+
+/// Whether a file can be played, before a screen is opened for it.
+///
+/// # Errors
+/// Where the file is not there, is no recording, or is a pipe, in which nothing can be sought.
+pub fn check(path: &Path) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        return Ok(());
+    }
+    let named = || format!("cannot open {}", clean_path(path));
+    if !fs::metadata(path).with_context(named)?.is_file() {
+        bail!("{} is no file: vramlens replay - reads from a pipe", clean_path(path));
+    }
+    Recording::open(path).with_context(named)?;
+    Ok(())
 }
 
 fn figure(mut collected: Collector, header: Option<&Header>) -> anyhow::Result<Figure> {
@@ -87,7 +111,8 @@ fn open(path: &Path) -> anyhow::Result<Ticks> {
     let input: Box<dyn Read> = if path == Path::new("-") {
         Box::new(io::stdin())
     } else {
-        let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        let file =
+            File::open(path).with_context(|| format!("cannot open {}", clean_path(&path)))?;
         Box::new(BufReader::new(file))
     };
     Ok(Reader::new(input)?)
@@ -118,7 +143,7 @@ fn range(picture: &Picture) -> anyhow::Result<(u64, u64)> {
 /// The first and the last moment: by the index where there is one.
 fn ends(path: &Path) -> anyhow::Result<Option<(Stamp, Stamp)>> {
     let recording =
-        Recording::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        Recording::open(path).with_context(|| format!("cannot open {}", clean_path(&path)))?;
     let first = |tick: &Tick| match tick {
         Tick::Gap(gap) => gap.from,
         other => other.at(),
@@ -152,7 +177,7 @@ fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
             other => Ok(other?),
         };
     }
-    let at = || format!("cannot write {}", path.display());
+    let at = || format!("cannot write {}", clean_path(&path));
     // A device or a pipe is written to as it is.
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return fs::write(path, bytes).with_context(at);

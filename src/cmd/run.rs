@@ -24,6 +24,7 @@ use crate::runtime::run_pass::{OnSeen, end_line};
 use crate::runtime::run_seen::{Scan, Watch};
 use crate::runtime::run_watch::{Event, Watched, Watcher, line};
 use crate::runtime::{clock, run_host, run_monitor};
+use crate::sample::text::{clean, clean_path, shell_word};
 use crate::units::Bytes;
 
 /// What to run.
@@ -108,8 +109,7 @@ pub fn monitor(control: i32, command: &[OsString]) -> anyhow::Result<Exit> {
 
 /// As a shell would: 127 where there is no such command, 126 where it is no program.
 fn cannot_start(run: &Run, error: &io::Error) -> Exit {
-    let name = run.command.first().map(|name| name.to_string_lossy().into_owned());
-    let name: String = name.unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
+    let name = run.command.first().map_or_else(String::new, clean_path);
     let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
     let _ = writeln!(io::stderr(), "vramlens: cannot run {name}: {error}");
     Exit::Command(code)
@@ -306,12 +306,12 @@ fn nothing_measured(watched: Option<&Watched>) -> Option<String> {
         (None, Some(call)) => format!("the driver does not answer {}", call.call),
         (None, None) => "the command ended before the driver's first answer".to_owned(),
     };
-    let why: String = why.chars().filter(|c| !c.is_control()).take(200).collect();
+    let why: String = clean(&why).chars().take(200).collect();
     Some(format!("vramlens: nothing was measured: {why}\n"))
 }
 
 fn recorded(run: &Run, watched: Option<&Watched>) -> Option<String> {
-    let file = run.record.as_ref()?.display();
+    let file = shell_word(run.record.as_ref()?);
     match watched?.recorded.as_ref()? {
         Ok(_) if run.quiet => None,
         Ok(totals) => Some(format!(
@@ -319,6 +319,8 @@ fn recorded(run: &Run, watched: Option<&Watched>) -> Option<String> {
             totals.ticks,
             Bytes(totals.bytes)
         )),
-        Err(error) => Some(format!("vramlens: the recording {file} is incomplete: {error}")),
+        Err(error) => Some(
+            clean(&format!("vramlens: the recording {file} is incomplete: {error}")).into_owned(),
+        ),
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::ids::{GpuUuid, Pid, ProcId, Stamp};
 use crate::sample::{
-    Gap, GpuSample, GpuTick, HostFacts, ProcSample, ProcTick, Reading, ScanReport, Tick,
+    Gap, GpuSample, GpuTick, HostFacts, KillMark, ProcSample, ProcTick, Reading, ScanReport, Tick,
 };
 use crate::units::Bytes;
 
@@ -35,6 +35,8 @@ const MAX_RUNS: usize = 1_500_000;
 const MAX_PROCS: usize = 20_000;
 /// Gaps that are remembered.
 const MAX_GAPS: usize = 256;
+/// Signals of this program that are remembered.
+const MAX_KILLS: usize = 1_024;
 /// A row that comes back within this time goes on where it ended.
 const REOPEN_MS: u64 = 10_000;
 /// Without a tick for longer than this, and than three intervals, nothing is known.
@@ -62,6 +64,8 @@ pub struct History {
     intervals_ms: [u64; 2],
     gap_pending: bool,
     gaps: VecDeque<Gap>,
+    kills: VecDeque<KillMark>,
+    kills_taken: u64,
     gpus: HashMap<GpuUuid, GpuTrack>,
     /// Rows that are listed now, by GPU, and how many.
     live: HashMap<GpuUuid, HashMap<Pid, HolderTrack>>,
@@ -90,6 +94,7 @@ impl History {
             Tick::Gpus(tick) => self.take_gpus(tick),
             Tick::Procs(tick) => self.take_procs(tick),
             Tick::Gap(gap) => self.take_gap(gap),
+            Tick::Kill(mark) => self.take_kill(mark),
         }
     }
 
@@ -99,6 +104,15 @@ impl History {
         self.gaps.push_back(gap);
         if self.gaps.len() > MAX_GAPS {
             self.gaps.pop_front();
+        }
+    }
+
+    /// Of a signal nothing is seen: it begins and ends no stretch of time.
+    fn take_kill(&mut self, mark: KillMark) {
+        self.kills.push_back(mark);
+        self.kills_taken += 1;
+        if self.kills.len() > MAX_KILLS {
+            self.kills.pop_front();
         }
     }
 
@@ -312,6 +326,18 @@ impl History {
     /// Stretches without data, oldest first.
     pub fn gaps(&self) -> impl DoubleEndedIterator<Item = &Gap> {
         self.gaps.iter()
+    }
+
+    /// How many signals and outcomes were told of, those among them that are forgotten.
+    pub const fn kills_taken(&self) -> u64 {
+        self.kills_taken
+    }
+
+    /// Those behind the first `known` of them, as far as they are remembered.
+    pub fn kills_since(&self, known: u64) -> impl Iterator<Item = &KillMark> {
+        let new = self.kills_taken.saturating_sub(known);
+        let new = usize::try_from(new).unwrap_or(usize::MAX).min(self.kills.len());
+        self.kills.range(self.kills.len() - new..)
     }
 
     /// A GPU's past.

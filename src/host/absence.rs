@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::host::root::Root;
 use crate::sample::Absence;
+use crate::sample::text::clean;
 
 /// How the driver failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +57,7 @@ impl Modules {
             nvidia: loaded("nvidia"),
             nouveau: loaded("nouveau"),
             known: list.is_some(),
-            version: version.map(|text| text.trim().chars().take(32).collect()),
+            version: version.map(|text| clean(text.trim()).chars().take(32).collect()),
         }
     }
 
@@ -72,7 +73,8 @@ impl Modules {
 }
 
 fn library_row(failure: Failure, library: &str, detail: &str) -> String {
-    let detail: String = detail.chars().filter(|c| !c.is_control()).take(120).collect();
+    let library = clean(library);
+    let detail: String = clean(detail).chars().take(120).collect();
     match failure {
         Failure::NoLibrary if detail.contains("No such file") || detail.is_empty() => {
             format!("{library} not found")

@@ -1,12 +1,13 @@
 //! Why a model cannot be sized.
 
+use crate::sample::text::{clean, clean_path};
 use std::path::PathBuf;
 
 /// Why a model cannot be sized: what, where, and what to try.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     /// The file or folder cannot be opened or read.
-    #[error("{path}: {source}", path = path.display())]
+    #[error("{path}: {source}", path = clean_path(&path))]
     Io {
         /// Which.
         path: PathBuf,
@@ -80,8 +81,9 @@ impl ModelError {
 
 /// Text of a file as it may stand in a message: printable, at most 64 characters.
 pub(crate) fn excerpt(text: &str) -> String {
-    let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    let mut out: String = text.chars().take(64).map(clean).collect();
+    // What is not shown is not looked at: a file's strings have any length.
+    let shown: String = text.chars().take(64).collect();
+    let mut out = clean(&shown).into_owned();
     if text.chars().nth(64).is_some() {
         out.push('…');
     }

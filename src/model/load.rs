@@ -14,6 +14,7 @@ use super::parts::{MAX_LISTED, json, missing_parts, part_names};
 use super::shape::Shape;
 use super::weights::{TensorFacts, Weights};
 use super::{diffusion, from_config, from_gguf, ggml, safetensors, template};
+use crate::sample::text::clean_path;
 
 /// Most bytes that a model may claim: 64 PiB.
 const MAX_BYTES: u64 = 1 << 56;
@@ -352,7 +353,7 @@ fn from_parts(path: &Path, config: Option<&Json>, shards: &[PathBuf]) -> Result<
         Some(config) => from_config::shape(config)?,
         None if !shards.is_empty() => Shape::default(),
         None => {
-            let what = format!("{} holds no model", path.display());
+            let what = format!("{} holds no model", clean_path(&path));
             return Err(ModelError::UnknownFormat { what });
         }
     };

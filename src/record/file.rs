@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::record::{Form, Header, Redaction, Writer};
 use crate::sample::Tick;
+use crate::sample::text::clean_path;
 
 /// What happens when a file reaches its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,16 +35,16 @@ pub struct Full {
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
     /// The file is there.
-    #[error("{} exists: choose another name, or remove it", .0.display())]
+    #[error("{} exists: choose another name, or remove it", clean_path(.0))]
     Exists(PathBuf),
     /// A recording that was not closed is there.
     #[error(
         "{} is a recording that was not closed, or is being written: `vramlens replay` reads it; \
-         move it away to record here", .0.display()
+         move it away to record here", clean_path(.0)
     )]
     Unfinished(PathBuf),
     /// The file system says no.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", clean_path(&path))]
     Io {
         /// The file.
         path: PathBuf,

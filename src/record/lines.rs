@@ -10,10 +10,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::ids::Stamp;
 use crate::record::note::{Answer, Note, Pulse};
-use crate::sample::{Gap, GpuTick, ProcTick, Reading, Tick};
+use crate::sample::{Gap, GpuTick, KillMark, ProcTick, Reading, Tick};
 
 /// The schema that this version writes.
-pub const SCHEMA: SchemaVersion = SchemaVersion { major: 1, minor: 1 };
+pub const SCHEMA: SchemaVersion = SchemaVersion { major: 1, minor: 2 };
 
 /// A schema's number, `1.0`. Within a major number fields are only added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,12 +124,13 @@ enum Wire {
     Gpus(GpuTick),
     Procs(ProcTick),
     Gap(Gap),
+    Kill(KillMark),
     Pulse(Pulse),
     Answer(Answer),
     End(IgnoredAny),
 }
 
-const KINDS: [&str; 7] = ["header", "gpus", "procs", "gap", "pulse", "answer", "end"];
+const KINDS: [&str; 8] = ["header", "gpus", "procs", "gap", "kill", "pulse", "answer", "end"];
 
 /// A line that was read.
 #[derive(Debug)]
@@ -157,6 +158,7 @@ pub(super) fn parse(line: &[u8]) -> Line {
         Ok(Wire::Gpus(tick)) => Line::Tick(Box::new(Tick::Gpus(tick))),
         Ok(Wire::Procs(tick)) => Line::Tick(Box::new(Tick::Procs(tick))),
         Ok(Wire::Gap(gap)) => Line::Tick(Box::new(Tick::Gap(gap))),
+        Ok(Wire::Kill(mark)) => Line::Tick(Box::new(Tick::Kill(mark))),
         Ok(Wire::Pulse(pulse)) => Line::Note(Box::new(Note::Pulse(pulse))),
         Ok(Wire::Answer(answer)) => Line::Note(Box::new(Note::Answer(answer))),
         Ok(Wire::End(_)) => Line::End,

@@ -8,7 +8,7 @@
 //! | key | line |
 //! |---|---|
 //! | `header` | the first one, see [`Header`] |
-//! | `gpus`, `procs`, `gap` | a [`Tick`](crate::sample::Tick) |
+//! | `gpus`, `procs`, `gap`, `kill` | a [`Tick`](crate::sample::Tick); `kill` since schema 1.2 |
 //! | `end` | the last one: the recorder closed the file itself |
 //! | `pulse`, `answer` | only in a live stream that answers requests, see [`Note`] |
 //!

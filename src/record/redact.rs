@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::record::Header;
-use crate::sample::{ProcSample, ProcTick, Reading, Tick, Why};
+use crate::sample::{KillMark, KillMarked, ProcSample, ProcTick, Reading, Tick, Why};
 
 /// Takes secrets out of the arguments of a command.
 pub type RedactCommand = fn(&[String]) -> Vec<String>;
@@ -45,7 +45,11 @@ impl Redaction {
     }
 
     pub(super) fn tick<'a>(&mut self, tick: &'a Tick) -> Cow<'a, Tick> {
-        let Tick::Procs(tick) = tick else { return Cow::Borrowed(tick) };
+        let tick = match tick {
+            Tick::Procs(tick) => tick,
+            Tick::Kill(mark) if self.identities => return Cow::Owned(Tick::Kill(nameless(mark))),
+            _ => return Cow::Borrowed(tick),
+        };
         let mut tick = tick.clone();
         for process in &mut tick.procs {
             if let Reading::Value(arguments) = &mut process.cmdline {
@@ -102,6 +106,15 @@ impl Redaction {
         let next = FIRST_USER + self.users.len() as u32;
         *self.users.entry(uid).or_insert(next)
     }
+}
+
+/// A script's name is an argument.
+fn nameless(mark: &KillMark) -> KillMark {
+    let mut mark = mark.clone();
+    if let KillMarked::Signal { name, .. } = &mut mark.what {
+        name.clear();
+    }
+    mark
 }
 
 const KINDS_OF_UNIT: [&str; 3] = ["service", "scope", "slice"];

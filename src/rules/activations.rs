@@ -1,7 +1,7 @@
 //! Fixes 4 and 7: activations, which are the swing of what is allocated within a step.
 
 use super::common::{
-    Answer, about, device, fix, per_holder, saving, severity, training, uses_torch,
+    Answer, about, device, fix, per_holder, saving, severity, training, uses_torch, workload,
 };
 use super::{Finding, Outcome, Provenance, Rule, Severity};
 use crate::analyze::workload::{Setting, Software};
@@ -109,11 +109,11 @@ fn step(
 
 fn smaller_step(holder: &Holder, gpu: &GpuView) -> Answer {
     if !uses_torch(holder) {
-        return Answer::Clear;
+        return workload(holder).err().unwrap_or(Answer::Clear);
     }
     let trains = training(holder);
     if trains.is_none() && !diffusion(holder) {
-        return Answer::Clear;
+        return no_training(holder);
     }
     let swing = match swing(holder) {
         Ok(swing) => swing,
@@ -152,7 +152,7 @@ fn smaller_step(holder: &Holder, gpu: &GpuView) -> Answer {
 
 fn checkpointing(holder: &Holder, gpu: &GpuView) -> Answer {
     // It recomputes on the way back: without one it does nothing.
-    let Some(sign) = training(holder) else { return Answer::Clear };
+    let Some(sign) = training(holder) else { return no_training(holder) };
     let on = holder.workload.as_ref().and_then(|w| w.get(Setting::Checkpointing));
     if on.is_some_and(|found| !is_off(&found.value)) {
         return Answer::Clear;
@@ -171,6 +171,14 @@ fn checkpointing(holder: &Holder, gpu: &GpuView) -> Answer {
     let title = (CHECKPOINTING.1, "compute activations again");
     found.fixes.extend(fix(holder, title, &[When::Always], saves, &|_| None));
     Answer::Hit(found)
+}
+
+/// Without a sign of training it is none, where its arguments were read.
+fn no_training(holder: &Holder) -> Answer {
+    let why = holder.process.as_ref().and_then(|process| process.cmdline.why());
+    why.map_or(Answer::Clear, |why| {
+        Answer::CannotTell(format!("whether {} trains: {}", holder.pid, why.words()))
+    })
 }
 
 fn is_off(value: &str) -> bool {

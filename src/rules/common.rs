@@ -7,7 +7,7 @@ use crate::analyze::{Class, GpuView, Growth, Holder, View};
 use crate::model::ModelFacts;
 use crate::model::savings::Freed;
 use crate::oom::{When, line_for};
-use crate::sample::{AllocatorBackend, AllocatorDevice, Reading};
+use crate::sample::{AllocatorBackend, AllocatorDevice, EnvVar, Reading};
 use crate::units::Bytes;
 
 /// Gains of less are not worth a line.
@@ -29,7 +29,25 @@ pub(super) fn per_holder(view: &View, ask: impl Fn(&Holder, &GpuView) -> Answer)
         return outcome;
     }
     let answers = living(view).map(|(holder, gpu)| ask(holder, gpu));
-    gathered(answers)
+    gathered(answers.chain(unasked(view)))
+}
+
+/// Of whom nothing can be said: whoever is on a GPU whose list the driver does not tell, and listed
+/// processes that cannot be looked at.
+pub(super) fn unasked(view: &View) -> impl Iterator<Item = Answer> + '_ {
+    let lists = view.gpus.iter().filter_map(|gpu| {
+        let (index, why) = (gpu.sample.index, gpu.sample.unlisted()?.words());
+        Some(Answer::CannotTell(format!("who is on GPU {index}: {why}")))
+    });
+    let rows = view.holders.iter().filter(|holder| holder.listed && holder.id.is_none());
+    let rows = rows.filter_map(|Holder { pid, verdict, .. }| match verdict.class {
+        Class::Unknown => Some(Answer::NotYet(format!("{pid} has not been looked at yet"))),
+        Class::OtherNamespace | Class::OtherUser => {
+            Some(Answer::CannotTell(format!("{pid} cannot be looked at from here")))
+        }
+        _ => None,
+    });
+    lists.chain(rows)
 }
 
 /// Why nothing can be said of any process.
@@ -95,19 +113,32 @@ pub(super) fn margin(total: Bytes) -> Bytes {
     Bytes(total.0 / 50).max(Bytes::mib(256))
 }
 
-/// Whether a GPU is nearly full, or soon will be.
-pub(super) fn short(gpu: &GpuView) -> bool {
-    let full = gpu.sample.memory.value().is_some_and(|m| m.free < Bytes(m.total.0 / 20));
+/// Total and free of a GPU; of one without memory of its own, the machine's. `None` where it is not
+/// told.
+pub(super) fn room(gpu: &GpuView) -> Option<(Bytes, Bytes)> {
+    let own = gpu.sample.memory.get().map(|memory| (memory.total, memory.free));
+    let shared = || gpu.ledger.get().filter(|l| l.unified).map(|l| (l.total, l.free));
+    own.or_else(shared)
+}
+
+/// Whether a GPU is nearly full, or soon will be; `None` where its memory is not told.
+pub(super) fn short(gpu: &GpuView) -> Option<bool> {
     let soon = match gpu.growth {
         Growth::Trend { full_in_ms: Some([_, likely, _]), .. } => likely < SOON_MS,
         _ => false,
     };
-    full || soon
+    let full = |(total, free): (Bytes, Bytes)| free < Bytes(total.0 / 20);
+    if soon { Some(true) } else { room(gpu).map(full) }
+}
+
+/// What a rule says where `short` cannot be told.
+pub(super) fn not_told(gpu: &GpuView) -> Answer {
+    Answer::CannotTell(format!("the memory of GPU {} is not known", gpu.sample.index))
 }
 
 /// A warning where memory is short, else a notice.
 pub(super) fn severity(gpu: &GpuView) -> Severity {
-    if short(gpu) { Severity::Warning } else { Severity::Notice }
+    if short(gpu) == Some(true) { Severity::Warning } else { Severity::Notice }
 }
 
 /// `41233 python`: the subject of every first line of evidence.
@@ -176,7 +207,7 @@ pub(super) fn saving(
 
 /// The part of a model's saving that falls on this holder's GPU.
 pub(super) fn shared(view: &View, holder: &Holder, freed: Freed) -> Option<Saving> {
-    let (mine, all) = (holder.bytes.get()?, whole(view, holder));
+    let (mine, all) = (holder.bytes.get()?, whole(view, holder)?);
     let part = |n: u64| {
         let part = u128::from(n) * u128::from(mine.0) / u128::from(all.0.max(1));
         u64::try_from(part).unwrap_or(u64::MAX)
@@ -185,10 +216,22 @@ pub(super) fn shared(view: &View, holder: &Holder, freed: Freed) -> Option<Savin
     saving(holder, parts, Provenance::Estimated)
 }
 
-/// What the same process holds on all GPUs.
-pub(super) fn whole(view: &View, holder: &Holder) -> Bytes {
+/// What the same process holds on all GPUs; `None` where one of them does not tell.
+pub(super) fn whole(view: &View, holder: &Holder) -> Option<Bytes> {
     let same = view.holders.iter().filter(|other| other.id.is_some() && other.id == holder.id);
-    same.filter_map(|other| other.bytes.get()).sum()
+    same.map(|other| other.bytes.get()).sum()
+}
+
+/// What a holder runs. Nothing that is known is clear only where its command line was read.
+pub(super) fn workload(holder: &Holder) -> Result<&Workload, Answer> {
+    if let Some(workload) = &holder.workload {
+        return Ok(workload);
+    }
+    let pid = holder.pid;
+    let why = holder.process.as_ref().and_then(|process| process.cmdline.why());
+    Err(why.map_or(Answer::Clear, |why| {
+        Answer::CannotTell(format!("the command line of {pid}: {}", why.words()))
+    }))
 }
 
 /// The header of the model that a holder runs.
@@ -214,15 +257,26 @@ pub(super) fn device(holder: &Holder) -> Result<&AllocatorDevice, Answer> {
         Some(Reading::Absent(why)) => {
             return Err(Answer::CannotTell(format!("the allocator of {pid}: {}", why.words())));
         }
+        None if holder.process.as_ref().is_some_and(|p| p.allocator.is_some()) => {
+            let index = holder.index;
+            return Err(Answer::CannotTell(format!(
+                "no device of {pid}'s allocator is known to be GPU {index}"
+            )));
+        }
         None if uses_torch(holder) => {
             return Err(Answer::NotYet(format!("the allocator of {pid} has not been read yet")));
         }
-        None => return Err(Answer::Clear),
+        None => return Err(workload(holder).err().unwrap_or(Answer::Clear)),
     };
     match sample.devices.as_slice() {
-        [device] if sample.backend == AllocatorBackend::Native => Ok(device),
         // Another allocator has no such figures, and none of these faults.
-        _ => Err(Answer::Clear),
+        _ if sample.backend != AllocatorBackend::Native => Err(Answer::Clear),
+        [device] => Ok(device),
+        [] => Err(Answer::NotYet(format!("the allocator of {pid} has no device yet"))),
+        _ => Err(Answer::CannotTell(format!(
+            "which device of {pid}'s allocator GPU {} is cannot be told",
+            holder.index
+        ))),
     }
 }
 
@@ -301,15 +355,18 @@ fn trains(word: &str) -> bool {
 
 /// The value of a variable of the holder's environment; `None` where it is not set, or not read.
 pub(super) fn variable<'a>(holder: &'a Holder, name: &str) -> Option<&'a str> {
-    let environment = holder.process.as_ref()?.environment.as_ref()?.value()?;
-    environment.iter().find(|var| var.name == name).map(|var| var.value.as_str())
+    environment(holder)?.iter().find(|var| var.name == name).map(|var| var.value.as_str())
+}
+
+/// The holder's environment; `None` where it was not read.
+pub(super) fn environment(holder: &Holder) -> Option<&[EnvVar]> {
+    let process = holder.process.as_ref()?;
+    process.environment.as_ref()?.value().map(Vec::as_slice)
 }
 
 /// The allocator settings of its environment, judged; none where it was not read.
 pub(super) fn settings(holder: &Holder) -> Vec<Judged> {
-    let process = holder.process.as_ref();
-    let environment = process.and_then(|process| process.environment.as_ref()?.value());
-    environment.map_or_else(Vec::new, |variables| audit(variables))
+    environment(holder).map_or_else(Vec::new, audit)
 }
 
 /// Whether its environment carries out this fix already, by this variable or key.

@@ -1,6 +1,6 @@
 //! Fix 8: what the desktop has on the GPU.
 
-use super::common::{gpu_of, severity, unseen};
+use super::common::{Answer, gathered, gpu_of, severity, unasked, unseen};
 use super::{Finding, Fix, Outcome, Provenance, Rule, Saving};
 use crate::analyze::{GpuView, Holder, View, shows_screen};
 use crate::oom::{When, line_for};
@@ -30,14 +30,8 @@ impl Rule for Consumers {
             return outcome;
         }
         let drawing: Vec<&Holder> = view.holders.iter().filter(|holder| draws(holder)).collect();
-        let known = drawing.iter().any(|holder| holder.bytes.value().is_some());
-        if !drawing.is_empty() && !known {
-            let text = "the driver does not tell what the desktop's programs hold";
-            return Outcome::CannotTell(text.to_owned());
-        }
-        let found: Vec<Finding> =
-            view.gpus.iter().filter_map(|gpu| desktop(view, gpu, &drawing)).collect();
-        if found.is_empty() { Outcome::Clear } else { Outcome::Hit(found) }
+        let answers = view.gpus.iter().map(|gpu| desktop(view, gpu, &drawing));
+        gathered(answers.chain(unasked(view)))
     }
 }
 
@@ -46,7 +40,7 @@ fn draws(holder: &Holder) -> bool {
     holder.listed && holder.kinds.graphics && !holder.kinds.compute && holder.id.is_some()
 }
 
-fn desktop(view: &View, gpu: &GpuView, drawing: &[&Holder]) -> Option<Finding> {
+fn desktop(view: &View, gpu: &GpuView, drawing: &[&Holder]) -> Answer {
     let same = |holder: &&&Holder| {
         gpu_of(view, holder).is_some_and(|its| its.sample.uuid == gpu.sample.uuid)
     };
@@ -55,14 +49,21 @@ fn desktop(view: &View, gpu: &GpuView, drawing: &[&Holder]) -> Option<Finding> {
         .filter(same)
         .filter_map(|holder| Some((*holder, holder.bytes.get()?)))
         .collect();
+    let untold = drawing.iter().filter(same).count() - here.len();
     here.sort_by_key(|(holder, bytes)| (std::cmp::Reverse(*bytes), holder.pid));
     let sum = |keep: bool| -> Bytes {
         let guarded = |h: &Holder| h.process.as_deref().is_none_or(shows_screen);
         here.iter().filter(|(h, _)| keep || !guarded(h)).map(|(_, bytes)| *bytes).sum()
     };
     let (all, closing) = (sum(true), sum(false));
+    if all < LEAST && untold > 0 {
+        let index = gpu.sample.index;
+        let text =
+            format!("the driver does not tell what the desktop's programs hold on GPU {index}");
+        return Answer::CannotTell(text);
+    }
     if all < LEAST {
-        return None;
+        return Answer::Clear;
     }
     let programs = if here.len() == 1 { "program holds" } else { "programs hold" };
     let index = gpu.sample.index;
@@ -74,10 +75,13 @@ fn desktop(view: &View, gpu: &GpuView, drawing: &[&Holder]) -> Option<Finding> {
     if here.len() > NAMED {
         evidence.push(format!("and {} more", here.len() - NAMED));
     }
+    if untold > 0 {
+        evidence.push(format!("and {untold} of which the driver does not tell the bytes"));
+    }
     let mut fixes = Vec::new();
     fixes.extend(fix("close what can be closed", When::Always, closing));
     fixes.extend(fix("no desktop at all", When::Desktop, all));
-    Some(Finding {
+    Answer::Hit(Finding {
         rule: KEY,
         fix_number: NUMBER,
         severity: severity(gpu),

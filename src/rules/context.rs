@@ -1,6 +1,6 @@
 //! Fix 1: the context, its cache and its slots.
 
-use super::common::{Answer, WORTH, about, facts, fix, per_holder, severity, shared};
+use super::common::{Answer, WORTH, about, facts, fix, per_holder, severity, shared, workload};
 use super::{Outcome, Provenance, Rule, served};
 use crate::analyze::workload::{Software, Workload};
 use crate::analyze::{GpuView, Holder, View};
@@ -36,8 +36,13 @@ impl Rule for Context {
 
 fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     // Other servers fill their pool whatever the context; other programs have no cache that stays.
-    let llama = |w: &&Workload| matches!(w.software, Software::LlamaCpp | Software::Ollama);
-    let Some(workload) = holder.workload.as_deref().filter(llama) else { return Answer::Clear };
+    let workload = match workload(holder) {
+        Ok(workload) if matches!(workload.software, Software::LlamaCpp | Software::Ollama) => {
+            workload
+        }
+        Ok(_) => return Answer::Clear,
+        Err(answer) => return answer,
+    };
     let Some((settings, reported)) = served::llama_settings(holder, workload) else {
         let pid = holder.pid;
         return match served::silent(holder) {

@@ -1,6 +1,6 @@
 //! Fix 9: a model that no setting brings onto the GPUs of this machine.
 
-use super::common::{Answer, about, facts, fix, per_holder};
+use super::common::{Answer, about, facts, fix, per_holder, room, workload};
 use super::{Outcome, Rule, Severity};
 use crate::analyze::workload::Software;
 use crate::analyze::{Holder, View};
@@ -55,7 +55,10 @@ fn least(facts: &ModelFacts) -> Bytes {
 }
 
 fn one(view: &View, holder: &Holder) -> Answer {
-    let Some(workload) = &holder.workload else { return Answer::Clear };
+    let workload = match workload(holder) {
+        Ok(workload) => workload,
+        Err(answer) => return answer,
+    };
     // Only where weights may be elsewhere than on the GPU can a model run that does not fit.
     if !matches!(
         workload.software,
@@ -63,9 +66,8 @@ fn one(view: &View, holder: &Holder) -> Answer {
     ) {
         return Answer::Clear;
     }
-    let whole = view.gpus.iter().filter(|gpu| gpu.sample.mig_enabled.get() != Some(true));
-    let totals: Vec<Bytes> =
-        whole.filter_map(|gpu| gpu.sample.memory.value()).map(|memory| memory.total).collect();
+    let whole = || view.gpus.iter().filter(|gpu| gpu.sample.mig_enabled.get() != Some(true));
+    let totals: Vec<Bytes> = whole().filter_map(room).map(|(total, _)| total).collect();
     if totals.is_empty() {
         return Answer::CannotTell("the memory of the GPUs is not known".to_owned());
     }
@@ -79,6 +81,13 @@ fn one(view: &View, holder: &Holder) -> Answer {
     let need = least(facts);
     if need <= have {
         return Answer::Clear;
+    }
+    let untold = whole().count() - totals.len();
+    if untold > 0 {
+        let pid = holder.pid;
+        return Answer::CannotTell(format!(
+            "{pid} needs {need}, and {untold} of the GPUs do not tell their memory"
+        ));
     }
     let lacks = need - have;
     let headline = format!("{} needs {need}, all GPUs have {have}", holder.pid);

@@ -1,9 +1,9 @@
-//! Faults that the driver reported (XID): why a run ended that did not run out of memory, and when a
-//! GPU cannot be trusted.
+//! Faults that the driver reported (XID), and GPUs that it has lost: why a run ended that did not run
+//! out of memory, and when a GPU cannot be trusted.
 
 use super::{Finding, Fix, Outcome, Rule, Severity};
-use crate::analyze::xid::{Blame, XidSeen};
-use crate::analyze::{GpuView, View};
+use crate::analyze::xid::{self, Blame, XidSeen};
+use crate::analyze::{Freshness, GpuView, View};
 use crate::sample::Why;
 use crate::units::age;
 
@@ -13,6 +13,8 @@ pub struct Faults;
 const KEY: &str = "faults";
 /// The fault of a program is told of for so long, in milliseconds.
 const PROGRAM_MS: u64 = 15 * 60_000;
+/// The XID of a GPU that is reached no more.
+const FALLEN_OFF: u64 = 79;
 /// One of the GPU for so long.
 const GPU_MS: u64 = 24 * 3_600_000;
 
@@ -30,7 +32,7 @@ impl Rule for Faults {
         if whole().next().is_none() {
             return Outcome::NotYet("the driver has not answered yet".to_owned());
         }
-        let findings: Vec<_> = whole().filter_map(one).collect();
+        let findings: Vec<_> = whole().filter_map(|gpu| one(gpu).or_else(|| lost(gpu))).collect();
         if !findings.is_empty() {
             return Outcome::Hit(findings);
         }
@@ -80,6 +82,33 @@ fn one(gpu: &GpuView) -> Option<Finding> {
         evidence,
         fixes: vec![Fix {
             title: xid.advice.to_owned(),
+            saves: None,
+            line: None,
+            cost: String::new(),
+            ends: Vec::new(),
+        }],
+    })
+}
+
+/// One that the driver cannot reach any more, where no XID says why: one look sees that as well.
+fn lost(gpu: &GpuView) -> Option<Finding> {
+    if gpu.freshness != Freshness::Lost {
+        return None;
+    }
+    let index = gpu.sample.index;
+    Some(Finding {
+        rule: KEY,
+        fix_number: 0,
+        severity: Severity::Critical,
+        gpu: Some(index),
+        pid: None,
+        headline: format!("GPU {index} is lost: the driver cannot reach it"),
+        evidence: vec![
+            "every call answers that the GPU is lost".to_owned(),
+            "the kernel's log says more: dmesg | grep -i xid".to_owned(),
+        ],
+        fixes: vec![Fix {
+            title: xid::meaning(FALLEN_OFF).advice.to_owned(),
             saves: None,
             line: None,
             cost: String::new(),

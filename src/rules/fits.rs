@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::common::margin;
+use super::common::{margin, room};
 use super::rank::{best, overlaps};
 use super::{Finding, Fix, Provenance};
 use crate::analyze::{GpuView, View};
@@ -63,10 +63,7 @@ pub struct Step {
 /// What it takes to have `need` bytes free on this GPU. Only what a fix frees at the least is
 /// counted, and no byte twice.
 pub fn fit_of(view: &View, gpu: &GpuView, need: Bytes, findings: &[Finding]) -> Option<Fit> {
-    let own = gpu.sample.memory.get().map(|memory| (memory.total, memory.free));
-    // One without memory of its own has what the machine has left.
-    let shared = || gpu.ledger.get().filter(|l| l.unified).map(|l| (l.total, l.free));
-    let (total, free) = own.or_else(shared)?;
+    let (total, free) = room(gpu)?;
     let index = gpu.sample.index;
     let margin = margin(total);
     let mut missing = (need + margin) - free;
@@ -107,8 +104,8 @@ fn sure<'a>(
 /// fits already, or where a fix frees nothing by itself.
 pub fn mark(view: &View, wanted: Wanted, findings: &mut [Finding]) {
     let free_now = |gpu: &GpuView| {
-        let memory = gpu.sample.memory.get()?;
-        Some((wanted.need + margin(memory.total)) - memory.free)
+        let (total, free) = room(gpu)?;
+        Some((wanted.need + margin(total)) - free)
     };
     let missing_on = |index| {
         let gpu = view.gpus.iter().find(|gpu| wanted.is_for(gpu) && gpu.sample.index == index)?;
@@ -150,9 +147,25 @@ fn held(view: &View, gpu: &GpuView, finding: &Finding) -> Option<Bytes> {
 /// The answer for the GPU that comes closest, as lines of text. May hold hostile text.
 pub fn would_it_fit(view: &View, need: Bytes, findings: &[Finding]) -> String {
     match closest(view, Wanted::anywhere(need), findings) {
-        Some(fit) => fit.text(),
+        Some(fit) => fit.text() + &untold(view, &fit),
         None => format!("Whether {need} would fit cannot be told: no GPU tells its memory.\n"),
     }
+}
+
+/// Where it does not fit, those GPUs of which it cannot be told.
+fn untold(view: &View, fit: &Fit) -> String {
+    let whole = view.gpus.iter().filter(|gpu| gpu.sample.mig_enabled.get() != Some(true));
+    let unknown: Vec<String> = whole
+        .filter(|gpu| !fit.fits_now() && room(gpu).is_none())
+        .map(|gpu| gpu.sample.index.to_string())
+        .collect();
+    if unknown.is_empty() {
+        return String::new();
+    }
+    format!(
+        "Whether they fit on GPU {} cannot be told: no memory is told there.\n",
+        unknown.join(", ")
+    )
 }
 
 impl Fit {

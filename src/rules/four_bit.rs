@@ -2,6 +2,7 @@
 
 use super::common::{
     Answer, WORTH, about, device, facts, fix, per_holder, severity, shared, training, whole,
+    workload,
 };
 use super::{Outcome, Rule};
 use crate::analyze::workload::{Setting, Software, Workload};
@@ -38,7 +39,10 @@ impl Rule for FourBit {
 }
 
 fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
-    let Some(workload) = &holder.workload else { return Answer::Clear };
+    let workload = match workload(holder) {
+        Ok(workload) => workload,
+        Err(answer) => return answer,
+    };
     let llama = matches!(workload.software, Software::LlamaCpp | Software::Ollama);
     // The pool of a server takes what smaller weights leave: nothing comes back on the card.
     let torch = matches!(workload.software, Software::Transformers | Software::Torch);
@@ -58,9 +62,17 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     let on_cpu = workload.number(Setting::GpuLayers) == Some(0);
     // Norms stay 32-bit in every file: only the bulk counts.
     let wide = half.saturating_add(full) > all.0 / 2;
-    // One that holds less than its file has loaded it smaller.
-    if !wide || all < WORTH || on_cpu || whole(view, holder).0 < all.0 / 10 * 7 && torch {
+    if !wide || all < WORTH || on_cpu {
         return Answer::Clear;
+    }
+    // One that holds less than its file has loaded it smaller.
+    match whole(view, holder) {
+        None if torch => {
+            let pid = holder.pid;
+            return Answer::CannotTell(format!("the driver does not tell what {pid} holds"));
+        }
+        Some(held) if torch && held.0 < all.0 / 10 * 7 => return Answer::Clear,
+        _ => {}
     }
     let bits = if full > half { 32 } else { 16 };
     let headline = format!("{} holds {all} of weights in {bits} bits", holder.pid);

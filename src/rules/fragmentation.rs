@@ -1,12 +1,13 @@
 //! Fix 6: memory that an allocator caches and cannot use.
 
 use super::common::{
-    Answer, WORTH, about, already, device, fix, per_holder, saving, settings, severity, short,
+    Answer, WORTH, about, already, device, environment, fix, not_told, per_holder, saving,
+    settings, severity, short,
 };
 use super::{Finding, Outcome, Provenance, Rule, Severity};
 use crate::analyze::{Fragmentation, GpuView, Holder, View};
 use crate::oom::When;
-use crate::sample::AllocatorDevice;
+use crate::sample::{AllocatorDevice, Reading};
 use crate::units::Bytes;
 
 /// The rule.
@@ -34,8 +35,8 @@ struct Cache {
     cached: Bytes,
     /// In blocks too small for the request that was asked about.
     fragmented: Bytes,
-    /// In whole segments: `empty_cache()` gives them back.
-    releasable: Bytes,
+    /// In whole segments: `empty_cache()` gives them back. Unknown with expandable segments.
+    releasable: Option<Bytes>,
     /// In pools of CUDA graphs: of no use to anything else, and not to be had.
     private: Bytes,
     largest: Bytes,
@@ -50,26 +51,32 @@ fn one(holder: &Holder, gpu: &GpuView, wsl: bool) -> Answer {
     if device.reserved - device.allocated < least {
         return Answer::Clear;
     }
-    let Fragmentation::Blocks { cached, fragmented, largest_request, .. } = holder.fragmentation
+    let cached = device.reserved - device.allocated;
+    let unknown =
+        |what: &str| Answer::CannotTell(format!("{} caches {cached}; {what}", holder.pid));
+    let (Fragmentation::Blocks { fragmented, largest_request, .. }, Reading::Value(blocks)) =
+        (&holder.fragmentation, &device.free)
     else {
-        let cached = device.reserved - device.allocated;
-        let pid = holder.pid;
-        return Answer::CannotTell(format!("{pid} caches {cached}; how it is cut is not known"));
+        return unknown("how it is cut is not known");
     };
-    let blocks = device.free.value();
-    let cache = Cache {
-        cached,
-        fragmented,
-        releasable: blocks.and_then(|free| free.releasable).unwrap_or_default().min(cached),
-        private: blocks.and_then(|free| free.private_bytes).unwrap_or_default(),
-        largest: largest_request,
+    let (fragmented, largest) = (*fragmented, *largest_request);
+    let releasable = blocks.releasable.map(|bytes| bytes.min(cached));
+    let Some(private) = blocks.private_bytes.or((fragmented < least).then_some(Bytes::ZERO)) else {
+        return unknown("how much of it is in pools of CUDA graphs is not known");
     };
+    let cache = Cache { cached, fragmented, releasable, private, largest };
     let in_pieces = cache.fragmented - cache.private >= least;
-    let wanted_elsewhere = short(gpu) && cache.releasable >= WORTH;
-    if !in_pieces && !wanted_elsewhere {
-        return Answer::Clear;
+    if in_pieces {
+        return Answer::Hit(finding(holder, gpu, device, &cache, true, wsl));
     }
-    Answer::Hit(finding(holder, gpu, device, &cache, in_pieces, wsl))
+    // Only the cache's size is in question now, and whether somebody needs it.
+    match (short(gpu), releasable) {
+        (Some(false), _) => Answer::Clear,
+        (_, Some(bytes)) if bytes < WORTH => Answer::Clear,
+        (None, _) => not_told(gpu),
+        (Some(true), None) => unknown("how much of it can be given back is not known"),
+        (Some(true), Some(_)) => Answer::Hit(finding(holder, gpu, device, &cache, false, wsl)),
+    }
 }
 
 fn finding(
@@ -86,7 +93,8 @@ fn finding(
     let headline = if in_pieces {
         format!("{} caches {}, largest free block {}", holder.pid, cache.cached, cache.largest)
     } else {
-        format!("{} only caches {} while the GPU is full", holder.pid, cache.releasable)
+        let bytes = cache.releasable.unwrap_or(cache.cached);
+        format!("{} only caches {bytes} while the GPU is full", holder.pid)
     };
     let mut found = about(holder, KEY, grave, headline);
     found.evidence.push(format!("{} reserved, {} allocated", device.reserved, device.allocated));
@@ -99,6 +107,7 @@ fn finding(
     }
     let on = device.expandable_segments.get() == Some(true)
         || already(holder, KEY.1, "expandable_segments");
+    let told = device.expandable_segments.value().is_some() || environment(holder).is_some();
     // What is set and does not do what it is meant to.
     for set in settings(holder).iter().filter(|set| set.name.starts_with("PYTORCH_")) {
         let key = set.key.as_ref().map_or_else(String::new, |key| format!(" {key}"));
@@ -108,10 +117,15 @@ fn finding(
     if in_pieces {
         if on {
             found.evidence.push("expandable segments are on already".to_owned());
+        } else if !told {
+            let text = "whether expandable segments are on already is not known";
+            found.evidence.push(text.to_owned());
         }
         let more = cache.cached - cache.private;
-        let bytes = (cache.fragmented - cache.private).max(cache.releasable);
-        let saves = saving(holder, [cache.releasable.0, bytes.0, more.0], Provenance::Read);
+        // Of what cannot be told nothing is sure to come back.
+        let least = cache.releasable.unwrap_or(Bytes::ZERO);
+        let bytes = (cache.fragmented - cache.private).max(least);
+        let saves = saving(holder, [least.0, bytes.0, more.0], Provenance::Read).filter(|_| told);
         let unite = if on || wsl {
             // Living blocks pin the holes, or the platform has no such segments: only like sizes
             // help.
@@ -124,9 +138,8 @@ fn finding(
         };
         found.fixes.extend(unite);
     }
-    if cache.releasable >= Bytes::mib(256) {
-        let exact = cache.releasable.0;
-        let saves = saving(holder, [exact; 3], Provenance::Read);
+    if let Some(exact) = cache.releasable.filter(|bytes| *bytes >= Bytes::mib(256)) {
+        let saves = saving(holder, [exact.0; 3], Provenance::Read);
         let title = (KEY.1, "give the cache back");
         found.fixes.extend(fix(holder, title, &[When::Releasable], saves, &|_| None));
     }

@@ -1,10 +1,13 @@
 //! "It fails after ten minutes": what grows, and when the GPU is full.
 
-use super::common::{Answer, about, device, fix, per_holder, software_key, uses_torch};
+use super::common::{
+    Answer, about, device, fix, gathered, not_told, per_holder, room, software_key, uses_torch,
+};
 use super::{Finding, Outcome, Rule, Severity, served};
 use crate::analyze::workload::Software;
 use crate::analyze::{GpuView, Growth, Holder, View};
 use crate::oom::When;
+use crate::sample::Why;
 use crate::units::{Bytes, age};
 
 /// The rule.
@@ -33,8 +36,11 @@ impl Rule for Grows {
         match per_holder(view, |holder, gpu| one(view, holder, gpu)) {
             Outcome::Hit(findings) => Outcome::Hit(findings),
             other => {
-                let findings: Vec<_> = view.gpus.iter().filter_map(together).collect();
-                if findings.is_empty() { other } else { Outcome::Hit(findings) }
+                let together = gathered(view.gpus.iter().map(together));
+                match (&together, &other) {
+                    (Outcome::Hit(_), _) | (_, Outcome::Clear) => together,
+                    _ => other,
+                }
             }
         }
     }
@@ -42,16 +48,27 @@ impl Rule for Grows {
 
 /// A GPU that fills although none of its holders grows steadily by itself: many that each take a
 /// little, or somebody who is not listed.
-fn together(gpu: &GpuView) -> Option<Finding> {
-    let Growth::Trend { per_minute, full_in_ms: Some([earliest, likely, _]), .. } = gpu.growth
-    else {
-        return None;
-    };
-    if likely >= NEAR_MS || per_minute.0 <= 0.0 || gpu.sample.mig_enabled.get() == Some(true) {
-        return None;
+fn together(gpu: &GpuView) -> Answer {
+    let index = gpu.sample.index;
+    if gpu.sample.mig_enabled.get() == Some(true) {
+        return Answer::Clear;
     }
-    let (index, rate) = (gpu.sample.index, Bytes(per_minute.0 as u64));
-    Some(Finding {
+    let (per_minute, full) = match gpu.growth {
+        Growth::NotYet if room(gpu).is_none() => return not_told(gpu),
+        Growth::NotYet => {
+            return Answer::NotYet(format!("GPU {index} has not been watched for long"));
+        }
+        Growth::Trend { per_minute, full_in_ms, .. } if per_minute.0 > 0.0 => {
+            (per_minute, full_in_ms)
+        }
+        _ => return Answer::Clear,
+    };
+    let Some([earliest, likely, _]) = full else { return not_told(gpu) };
+    if likely >= NEAR_MS {
+        return Answer::Clear;
+    }
+    let rate = Bytes(per_minute.0 as u64);
+    Answer::Hit(Finding {
         rule: KEY,
         fix_number: 0,
         severity: urgency(likely),
@@ -101,6 +118,16 @@ fn full_cache(holder: &Holder) -> Option<Finding> {
     Some(found)
 }
 
+/// A server that stands still may have a full cache all the same: clear only if it has answered.
+fn cache_unknown(holder: &Holder) -> Answer {
+    let pid = holder.pid;
+    match served::silent(holder) {
+        None => Answer::Clear,
+        Some(Why::NotYet) => Answer::NotYet(format!("{pid} has not told its cache yet")),
+        Some(why) => Answer::CannotTell(format!("whether {pid}'s cache is full: {}", why.words())),
+    }
+}
+
 fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     if let Some(found) = full_cache(holder) {
         return Answer::Hit(found);
@@ -114,7 +141,7 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
         Growth::Trend { per_minute, full_in_ms, .. } if per_minute.0 > 0.0 => {
             (per_minute.0, full_in_ms)
         }
-        _ => return Answer::Clear,
+        _ => return cache_unknown(holder),
     };
     if holder.age_ms.get().is_some_and(|age| age < LOADING_MS) {
         return Answer::NotYet(format!("{pid} has only just started"));
@@ -172,6 +199,9 @@ fn kind(view: &View, holder: &Holder, gpu: &GpuView) -> Kind {
     let cached = device.reserved - device.allocated;
     if readers == 1 && flat || cached.0 > device.reserved.0 / 3 && !(readers == 1 && grows) {
         return Kind::Cache("what is allocated does not grow with it: sizes vary");
+    }
+    if readers != 1 || !grows {
+        return Kind::Other("whether tensors or the cache grow in it is not known");
     }
     if software == Some(Software::Transformers) && super::common::training(holder).is_none() {
         return Kind::Tokens("what is allocated grows: the cache of a generation, or references");

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::common::{Answer, gathered, gpu_of, unasked};
 use super::{Finding, Fix, Outcome, Provenance, Rule, Saving, Severity};
 use crate::analyze::{Class, ExpectedBytes, GpuView, Holder, View, Weight, freed_by};
 use crate::ids::{GpuIndex, Pid, ProcId};
-use crate::sample::Reading;
+use crate::sample::{Reading, Why};
 use crate::units::{Bytes, age};
 
 /// Idle holders of less are not worth a line.
@@ -45,12 +46,43 @@ impl Rule for Leftovers {
         if !findings.is_empty() {
             return Outcome::Hit(findings);
         }
-        let orphan = view.holders.iter().find(|h| h.verdict.class == Class::Orphan);
-        orphan.map_or(Outcome::Clear, |orphan| {
-            let pid = orphan.pid;
-            Outcome::NotYet(format!("{pid} has lost its launcher and may still be at work"))
-        })
+        let rows = view.holders.iter().filter_map(|holder| doubt(view, holder));
+        gathered(rows.chain(unasked(view)).chain(view.gpus.iter().filter_map(ledger_unknown)))
     }
+}
+
+/// Why it cannot be said of a holder that somebody wants it.
+fn doubt(view: &View, holder: &Holder) -> Option<Answer> {
+    let pid = holder.pid;
+    let untold = holder.bytes.value().is_none();
+    match holder.verdict.class {
+        Class::Orphan => {
+            let text = format!("{pid} has lost its launcher and may still be at work");
+            Some(Answer::NotYet(text))
+        }
+        Class::Ghost | Class::Reused if untold && holder.survivors.is_empty() => {
+            Some(Answer::CannotTell(format!("what is left of {pid} is not told")))
+        }
+        Class::Idle | Class::IdleServer | Class::Suspended if untold => {
+            Some(Answer::CannotTell(format!("what {pid} holds while it is idle is not told")))
+        }
+        // Who is in no list, or was not looked at, is told of elsewhere.
+        Class::Unknown if holder.listed && holder.id.is_some() => {
+            let why = gpu_of(view, holder)?.sample.process_utilization.why();
+            Some(why.filter(|why| *why != Why::NotYet).map_or_else(
+                || Answer::NotYet(format!("whether {pid} is at work is not known yet")),
+                |why| Answer::CannotTell(format!("whether {pid} is at work: {}", why.words())),
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// Memory that is nobody's cannot be told from a ledger that is not there.
+fn ledger_unknown(gpu: &GpuView) -> Option<Answer> {
+    let (index, why) = (gpu.sample.index, gpu.ledger.why()?.words());
+    let split = gpu.sample.mig.is_none() && gpu.sample.mig_enabled.get() == Some(true);
+    (!split).then(|| Answer::CannotTell(format!("where the memory of GPU {index} is: {why}")))
 }
 
 fn finding(severity: Severity, gpu: GpuIndex, pid: Option<Pid>, headline: String) -> Finding {

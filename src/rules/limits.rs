@@ -1,7 +1,9 @@
 //! Limits that are not the card's: a slice of it, a quota of MPS, an allocator without a cache.
 
-use super::common::{Answer, about, fix, margin, per_holder, uses_torch, variable};
-use super::{Finding, Outcome, Rule, Severity};
+use super::common::{
+    Answer, about, fix, margin, not_told, per_holder, uses_torch, variable, workload,
+};
+use super::{Outcome, Rule, Severity};
 use crate::analyze::workload::Software;
 use crate::analyze::{GpuView, Holder, View};
 use crate::oom::When;
@@ -49,14 +51,15 @@ impl Rule for NoCaching {
 }
 
 fn limit(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
-    if let Some(found) = slice(view, holder, gpu) {
-        return Answer::Hit(found);
+    let slice = slice(view, holder, gpu);
+    if matches!(slice, Answer::Hit(_)) {
+        return slice;
     }
     if let Some(quota) = variable(holder, QUOTA) {
         return quota_of(holder, quota);
     }
     if !holder.kinds.mps {
-        return Answer::Clear;
+        return slice;
     }
     let pid = holder.pid;
     match holder.process.as_ref().and_then(|process| process.environment.as_ref()) {
@@ -64,20 +67,25 @@ fn limit(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
         Some(read) if read.value().is_none() => Answer::CannotTell(format!(
             "the environment of {pid} cannot be read: it may set a quota"
         )),
-        Some(_) => Answer::Clear,
+        Some(_) => slice,
     }
 }
 
-fn slice(view: &View, holder: &Holder, gpu: &GpuView) -> Option<Finding> {
-    let mig = gpu.sample.mig.as_ref()?;
-    let memory = gpu.sample.memory.get()?;
-    let held = holder.bytes.get()?;
+fn slice(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
+    let Some(mig) = gpu.sample.mig.as_ref() else { return Answer::Clear };
+    let Some(memory) = gpu.sample.memory.get() else { return not_told(gpu) };
     // A slice with room left limits nobody yet.
     let full = memory.free < margin(memory.total).max(Bytes(memory.total.0 / 10));
-    if !full || held < Bytes(memory.total.0 / 10) {
-        return None;
+    if !full {
+        return Answer::Clear;
     }
     let pid = holder.pid;
+    let Some(held) = holder.bytes.get() else {
+        return Answer::CannotTell(format!("the driver does not tell what {pid} holds"));
+    };
+    if held < Bytes(memory.total.0 / 10) {
+        return Answer::Clear;
+    }
     let headline = format!("{pid} fills its slice of {}, not the card", memory.total);
     let mut found = about(holder, (LIMIT, 0), Severity::Warning, headline);
     found.evidence.push(format!("{} of the slice are free", memory.free));
@@ -85,7 +93,7 @@ fn slice(view: &View, holder: &Holder, gpu: &GpuView) -> Option<Finding> {
     let card = parent.and_then(|parent| parent.sample.memory.get());
     found.evidence.extend(card.map(|card| format!("the card has {}", card.total)));
     found.fixes.extend(fix(holder, (0, "a larger slice"), &[When::Slice], None, &|_| None));
-    Some(found)
+    Answer::Hit(found)
 }
 
 fn quota_of(holder: &Holder, quota: &str) -> Answer {
@@ -116,7 +124,7 @@ fn quota_of(holder: &Holder, quota: &str) -> Answer {
 fn no_caching(holder: &Holder) -> Answer {
     const NAME: &str = "PYTORCH_NO_CUDA_MEMORY_CACHING";
     if !may_be_torch(holder) {
-        return Answer::Clear;
+        return workload(holder).err().unwrap_or(Answer::Clear);
     }
     let pid = holder.pid;
     match holder.process.as_ref().and_then(|process| process.environment.as_ref()) {

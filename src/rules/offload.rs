@@ -1,7 +1,8 @@
 //! Fix 5: layers, experts or encoders on the CPU; and the way back, where there is room.
 
 use super::common::{
-    Answer, WORTH, about, facts, fix, margin, per_holder, severity, shared, short, whole,
+    Answer, WORTH, about, facts, fix, margin, not_told, per_holder, severity, shared, short, whole,
+    workload,
 };
 use super::{Fix, Outcome, Rule, Severity};
 use crate::analyze::workload::{Setting, Software, Workload};
@@ -31,21 +32,32 @@ impl Rule for Offload {
 }
 
 fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
-    let Some(workload) = &holder.workload else { return Answer::Clear };
+    let workload = match workload(holder) {
+        Ok(workload) => workload,
+        Err(answer) => return answer,
+    };
     match workload.software {
         Software::LlamaCpp | Software::Ollama => llama(view, holder, gpu, workload),
-        Software::Diffusers | Software::Transformers if short(gpu) => on_load(holder, gpu),
-        Software::ComfyUi if short(gpu) && workload.get(Setting::VramMode).is_none() => {
-            on_load(holder, gpu)
-        }
+        Software::Diffusers | Software::Transformers => on_load(holder, gpu),
+        Software::ComfyUi if workload.get(Setting::VramMode).is_none() => on_load(holder, gpu),
         _ => Answer::Clear,
     }
 }
 
 /// What moves to the host when it is loaded, by nobody's arithmetic.
 fn on_load(holder: &Holder, gpu: &GpuView) -> Answer {
-    if super::common::training(holder).is_some() || holder.bytes.get().is_none_or(|b| b < WORTH) {
+    if super::common::training(holder).is_some() {
         return Answer::Clear;
+    }
+    match (short(gpu), holder.bytes.get()) {
+        (Some(false), _) => return Answer::Clear,
+        (_, Some(bytes)) if bytes < WORTH => return Answer::Clear,
+        (None, _) => return not_told(gpu),
+        (_, None) => {
+            let pid = holder.pid;
+            return Answer::CannotTell(format!("the driver does not tell what {pid} holds"));
+        }
+        _ => {}
     }
     let headline = format!("{} keeps all of its parts on the GPU", holder.pid);
     let mut found = about(holder, KEY, severity(gpu), headline);
@@ -59,25 +71,27 @@ fn llama(view: &View, holder: &Holder, gpu: &GpuView, workload: &Workload) -> An
         let pid = holder.pid;
         return Answer::CannotTell(format!("{pid} was started without a context: it chose one"));
     };
-    let Some(memory) = gpu.sample.memory.get() else {
-        return Answer::CannotTell("the memory of the GPU is not known".to_owned());
-    };
+    let Some(memory) = gpu.sample.memory.get() else { return not_told(gpu) };
     let facts = match facts(view, holder) {
         Ok(facts) => facts,
         Err(answer) => return answer,
     };
-    let one_gpu = holder.bytes.get() == Some(whole(view, holder));
     let all = facts.shape.layers.len() as u64 + 1;
     let now = settings.gpu_layers.min(all);
     let keep = margin(memory.total);
-    if short(gpu) && now > 0 {
+    if short(gpu) == Some(true) && now > 0 {
         return fewer(view, holder, gpu, facts, &settings, keep - memory.free);
     }
     // More layers: what is free is for the taking on this GPU alone.
     let room = memory.free.checked_sub(Bytes(keep.0.saturating_mul(2)));
-    match room {
-        Some(room) if now < all && one_gpu => more(holder, facts, &settings, room),
-        _ => Answer::Clear,
+    let Some(room) = room.filter(|_| now < all) else { return Answer::Clear };
+    match (holder.bytes.get(), whole(view, holder)) {
+        (Some(here), Some(all)) if here == all => more(holder, facts, &settings, room),
+        (Some(_), Some(_)) => Answer::Clear,
+        _ => {
+            let pid = holder.pid;
+            Answer::CannotTell(format!("the driver does not tell what {pid} holds"))
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Memory that is held by design: frameworks and servers that take their share at the start.
 
-use super::common::{Answer, WORTH, about, already, facts, fix, per_holder, saving, whole};
+use super::common::{
+    Answer, WORTH, about, already, facts, fix, not_told, per_holder, saving, whole, workload,
+};
 use super::{Fix, Outcome, Provenance, Rule, Severity, served};
 use crate::analyze::workload::{Setting, Software, Workload};
 use crate::analyze::{GpuView, Holder, View};
@@ -70,7 +72,10 @@ const TAKERS: [Taker; 5] = [
 ];
 
 fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
-    let Some(workload) = &holder.workload else { return Answer::Clear };
+    let workload = match workload(holder) {
+        Ok(workload) => workload,
+        Err(answer) => return answer,
+    };
     let Some(taker) = TAKERS.iter().find(|t| t.software == workload.software) else {
         return Answer::Clear;
     };
@@ -78,7 +83,8 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     if holder.age_ms.get().is_some_and(|age| age < LOADING_MS) {
         return Answer::NotYet(format!("{pid} is still loading"));
     }
-    let (Some(held), Some(memory)) = (holder.bytes.get(), gpu.sample.memory.get()) else {
+    let Some(memory) = gpu.sample.memory.get() else { return not_told(gpu) };
+    let Some(held) = holder.bytes.get() else {
         return Answer::CannotTell(format!("the driver does not tell what {pid} holds"));
     };
     let share =
@@ -206,7 +212,7 @@ fn half_pool(view: &View, holder: &Holder, workload: &Workload) -> Option<u64> {
     }
     let facts = facts(view, holder).ok()?;
     let cards = workload.number(Setting::TensorParallel).unwrap_or(1).max(1);
-    let all = whole(view, holder).max(holder.bytes.get()?);
+    let all = whole(view, holder)?;
     let weights = Bytes((facts.weight_bytes() / cards).saturating_add(BESIDE));
     let pool = holder.bytes.get()?.min(all).checked_sub(weights)?;
     (pool >= Bytes::gib(2)).then_some(pool.0 / 2)

@@ -13,7 +13,7 @@ use crate::host::KillContext;
 use crate::host::signals::execute;
 use crate::ids::GpuIndex;
 use crate::runtime::{clock, probing};
-use crate::sample::{KillEvent, KillPreset, KillStep, Reading};
+use crate::sample::{KillEvent, KillMark, KillMarked, KillPreset, KillStep, Reading};
 use crate::ui::kill::{Dialog, DialogRow, Phase, Proof, Typed, words};
 
 /// How long memory may take to come back. 120 GiB were back after 0.2 s; unmapping pinned host
@@ -63,6 +63,14 @@ impl Killing {
             self.finished = Some(Instant::now());
         }
         event
+    }
+
+    /// What of an event belongs into a recording.
+    pub fn mark(&self, event: &KillEvent) -> Option<KillMark> {
+        let (KillStep::Sent(signal), Some(id)) = (&event.what, event.id) else { return None };
+        let row = self.plan.rows.iter().find(|row| row.id == id);
+        let name = row.map_or_else(String::new, |row| row.comm.clone());
+        Some(KillMark { at: clock::now(), what: KillMarked::Signal { id, name, signal: *signal } })
     }
 
     /// Sends no further signal.

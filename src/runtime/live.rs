@@ -191,8 +191,9 @@ impl Live {
     /// The source failed: with nothing seen so far the reason fills the screen, otherwise it is a
     /// line.
     pub fn failed(&mut self, error: &SourceError) {
-        // Nothing is said of GPUs where only the process that asks has failed.
-        let elsewhere = matches!(error, SourceError::Hangs(_) | SourceError::Died(_));
+        // Nothing is said of GPUs where only the process that asks, or a recording, has failed.
+        let elsewhere =
+            matches!(error, SourceError::Hangs(_) | SourceError::Died(_) | SourceError::Stream(_));
         if self.seen_gpus || elsewhere {
             // That one has ended stays true when another answers.
             let hangs = matches!(error, SourceError::Hangs(_));

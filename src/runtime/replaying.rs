@@ -14,8 +14,7 @@ use crate::record::{Reader, Recording};
 use crate::runtime::clock;
 use crate::runtime::live::{Answer, DEMO, From, Live};
 use crate::runtime::player::Remote;
-use crate::sample::{KillEvent, KillStep, Tick};
-use crate::ui::kill::signal_name;
+use crate::sample::{KillEvent, KillMark, KillMarked, KillStep, Tick};
 use crate::ui::time::Play;
 use crate::ui::{Charts, PlayStep, Position};
 
@@ -195,6 +194,14 @@ impl Live {
         let (KillStep::Sent(number), Some(id)) = (&event.what, event.id) else { return };
         let holder = self.view.holders.iter().find(|holder| holder.id == Some(id));
         let name = holder.and_then(|holder| holder.process.as_deref()).map(short_name);
-        self.timeline.killed(clock::now(), id, &name.unwrap_or_default(), &signal_name(*number));
+        let name = name.unwrap_or_default();
+        let what = KillMarked::Signal { id, name, signal: *number };
+        self.timeline.killed(&KillMark { at: clock::now(), what });
+    }
+
+    /// Marks what came back.
+    pub fn mark_proof(&mut self, sentence: &str) {
+        let what = KillMarked::Outcome(sentence.to_owned());
+        self.timeline.killed(&KillMark { at: clock::now(), what });
     }
 }

@@ -230,7 +230,7 @@ impl Keeper {
                     self.look();
                 }
             }
-            Tick::Gap(_) => {}
+            Tick::Gap(_) | Tick::Kill(_) => {}
         }
     }
 

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::ProcId;
+use crate::ids::{ProcId, Stamp};
 use crate::sample::Reading;
 
 /// Whom to end, and how. Fixed before the first signal: reparenting hides children afterwards.
@@ -54,6 +54,33 @@ pub struct KillEvent {
     pub what: KillStep,
 }
 
+/// What this program did to a process, as it stands in a recording beside what was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KillMark {
+    /// When.
+    pub at: Stamp,
+    /// What.
+    pub what: KillMarked,
+}
+
+/// What can be marked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KillMarked {
+    /// A signal was sent.
+    Signal {
+        /// To whom.
+        id: ProcId,
+        /// What it is called; empty where that is not known. Hostile text.
+        name: String,
+        /// Its number.
+        signal: i32,
+    },
+    /// An order is carried out, and this came back, in words: `freed 44.1 of 44.2 GiB on GPU 0`.
+    /// Hostile text.
+    Outcome(String),
+}
+
 /// What can happen to a target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -74,4 +101,11 @@ pub enum KillStep {
     StillThere(Option<String>),
     /// Everything that can be done has been done.
     Finished,
+}
+
+/// `TERM` for 15.
+pub fn signal_name(signal: i32) -> String {
+    let known = [(1, "HUP"), (2, "INT"), (9, "KILL"), (10, "USR1"), (15, "TERM"), (18, "CONT")];
+    let name = known.iter().find(|(number, _)| *number == signal).map(|(_, name)| *name);
+    name.map_or_else(|| format!("signal {signal}"), ToOwned::to_owned)
 }

@@ -27,7 +27,9 @@ pub use gpu::{
     DriverInfo, Earlier, GpuProc, GpuSample, GpuTick, Memory, MemoryApi, MigInfo, Nonsense, Pcie,
     ProcKinds, Seldom, Throttle, Utilization,
 };
-pub use kill::{KillEvent, KillOrder, KillPreset, KillStep, KillTarget};
+pub use kill::{
+    KillEvent, KillMark, KillMarked, KillOrder, KillPreset, KillStep, KillTarget, signal_name,
+};
 pub use machine::{
     Access, CAP_KILL, CAP_SYS_PTRACE, DeviceFile, LibraryFile, MachineFacts, ModuleFacts, PciGpu,
 };
@@ -52,6 +54,8 @@ pub enum Tick {
     Procs(ProcTick),
     /// Something is missing here, and why.
     Gap(Gap),
+    /// This program has ended somebody, or tried to. Nothing was looked at.
+    Kill(KillMark),
 }
 
 impl Tick {
@@ -61,6 +65,7 @@ impl Tick {
             Self::Gpus(tick) => tick.at,
             Self::Procs(tick) => tick.at,
             Self::Gap(gap) => gap.to,
+            Self::Kill(mark) => mark.at,
         }
     }
 }

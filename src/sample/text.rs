@@ -2,6 +2,9 @@
 //! of what is read, or take another width than it seems to.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use unicode_width::UnicodeWidthChar;
 
@@ -20,6 +23,31 @@ pub fn clean(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     Cow::Owned(Cleaned::new(text).collect())
+}
+
+/// The name of a file, clean: a name can hold everything, a line break as well.
+pub fn clean_path(path: impl AsRef<Path>) -> String {
+    clean(&path.as_ref().to_string_lossy()).into_owned()
+}
+
+/// A word for a shell: quoted where it needs to be, and nothing in it that is not [`clean`].
+pub fn shell_word(word: impl AsRef<OsStr>) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=+,@%".contains(c);
+    match word.as_ref().to_str() {
+        Some(text) if !text.is_empty() && text.chars().all(plain) => text.to_owned(),
+        Some(text) if clean(text) == text => format!("'{}'", text.replace('\'', "'\\''")),
+        _ => bytes_word(word.as_ref().as_bytes()),
+    }
+}
+
+/// `$'…'` with a number for every byte that cannot stand for itself.
+fn bytes_word(bytes: &[u8]) -> String {
+    let byte = |b: &u8| match b {
+        b'\'' | b'\\' => format!("\\x{b:02x}"),
+        b' '..=b'~' => char::from(*b).to_string(),
+        _ => format!("\\x{b:02x}"),
+    };
+    format!("$'{}'", bytes.iter().map(byte).collect::<String>())
 }
 
 /// [`clean`], and `?` for every character outside ASCII, one for each column.
@@ -159,6 +187,28 @@ mod tests {
         assert_eq!(fit("訓練訓練", 4, "…", false), "訓…");
         assert_eq!(fit("abc", 0, "…", false), "");
         assert_eq!(fit("abcdef", 4, "~", true), "abc~");
+    }
+
+    #[test]
+    fn a_word_for_a_shell_is_clean_and_still_the_word() {
+        assert_eq!(shell_word("a/b-1.gguf"), "a/b-1.gguf");
+        assert_eq!(shell_word("a b's"), r"'a b'\''s'");
+        assert_eq!(shell_word("日本"), "'日本'");
+        assert_eq!(shell_word("a\x1b[2J"), r"$'a\x1b[2J'");
+        assert_eq!(shell_word("a\u{202e}b'"), r"$'a\xe2\x80\xaeb\x27'");
+        assert_eq!(shell_word(OsStr::from_bytes(b"a\xff")), r"$'a\xff'");
+        for word in ["a\u{202e}b'", "it's", "a\nb", "\u{9b}31m\\"] {
+            let line = format!("printf %s {}", shell_word(word));
+            let said = std::process::Command::new("bash").args(["-c", &line]).output().unwrap();
+            assert_eq!(String::from_utf8(said.stdout).unwrap(), word, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_file_is_one_clean_line() {
+        let name = clean_path("/tmp/a\nvramlens: fine\u{1b}[2J\u{9b}1m\u{202e}");
+        assert_eq!(name, "/tmp/a␊vramlens: fine␛[2J�1m�");
+        assert_eq!(clean_path(OsStr::from_bytes(b"a\xff")), "a�");
     }
 
     proptest! {

@@ -235,6 +235,9 @@ fn waiting(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
             format!("The driver has not answered for {}.", super::words::span(*for_ms)),
             "vramlens triage    reports what /proc tells without it",
         ),
+        Freshness::Starting if scene.app.recording.is_some() => {
+            ("Waiting for the recording.".to_owned(), "")
+        }
         Freshness::Starting => ("Waiting for the driver's first answer.".to_owned(), ""),
         _ => ("The driver reports no GPU.".to_owned(), ""),
     };

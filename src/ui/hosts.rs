@@ -61,6 +61,8 @@ pub struct HostLine {
     pub older: bool,
     /// Its GPUs, slices not counted.
     pub gpus: usize,
+    /// How many of them tell their memory.
+    pub told: usize,
     /// What is not free of their memory, of all that tell.
     pub used: Bytes,
     /// Total memory of those.

@@ -1,7 +1,7 @@
 //! The kill dialog: what would be ended, the user's word, what happened, and the proof.
 
 use crate::ids::ProcId;
-use crate::sample::{KillEvent, KillOrder, KillPreset, KillStep};
+use crate::sample::{KillEvent, KillOrder, KillPreset, KillStep, signal_name};
 
 /// What the user is asked, and then shown. Filled from a plan outside of the view.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,11 +140,4 @@ pub fn words(event: &KillEvent) -> String {
         }
         KillStep::Finished => format!("all done after {after:.1} s"),
     }
-}
-
-/// `TERM` for 15.
-pub fn signal_name(signal: i32) -> String {
-    let known = [(1, "HUP"), (2, "INT"), (9, "KILL"), (10, "USR1"), (15, "TERM"), (18, "CONT")];
-    let name = known.iter().find(|(number, _)| *number == signal).map(|(_, name)| *name);
-    name.map_or_else(|| format!("signal {signal}"), ToOwned::to_owned)
 }

@@ -61,8 +61,9 @@ pub enum Subject<'v> {
     Holder(&'v Holder),
     /// A GPU's unaccounted memory.
     Unaccounted(&'v GpuView, Bytes),
-    /// Processes with one parent: the parent, how many, what they hold.
-    Job(Pid, usize, Bytes),
+    /// Processes with one parent: the parent, how many, what they hold; `None` where one of them
+    /// does not tell.
+    Job(Pid, usize, Option<Bytes>),
 }
 
 /// A row.
@@ -202,7 +203,7 @@ fn tree<'v>(holders: &[&'v Holder]) -> Vec<Row<'v>> {
     for (pid, members) in roots {
         let depth = match pid {
             Some(pid) if members.len() > 1 => {
-                let bytes = members.iter().filter_map(|member| member.bytes.get()).sum();
+                let bytes = members.iter().map(|member| member.bytes.get()).sum();
                 let subject = Subject::Job(pid, members.len(), bytes);
                 rows.push(Row { subject, depth: 0, last: false });
                 1

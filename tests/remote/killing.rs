@@ -72,6 +72,8 @@ struct FarEnd {
     to: Option<ChildStdin>,
     from: BufReader<ChildStdout>,
     last_id: u64,
+    /// What the stream says of what was done, for whoever keeps it.
+    marks: Vec<Value>,
 }
 
 impl FarEnd {
@@ -87,7 +89,7 @@ impl FarEnd {
             .spawn()
             .unwrap();
         let (to, from) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        let mut far = Self { child, to, from, last_id: 0 };
+        let mut far = Self { child, to, from, last_id: 0, marks: Vec::new() };
         for kind in ["gpus", "procs", "gpus", "procs"] {
             while far.line()[kind].is_null() {}
         }
@@ -97,7 +99,9 @@ impl FarEnd {
     fn line(&mut self) -> Value {
         let mut line = String::new();
         assert_ne!(self.from.read_line(&mut line).unwrap(), 0, "the stream has ended");
-        serde_json::from_str(&line).unwrap()
+        let line: Value = serde_json::from_str(&line).unwrap();
+        self.marks.extend(line.get("kill").cloned());
+        line
     }
 
     fn ask(&mut self, ask: &Value) -> Value {
@@ -137,6 +141,7 @@ fn the_far_end_checks_whom_it_is_asked_for_and_carries_out_the_newest_plan_once(
     let pid = holder.pid_after("ready ");
     let fake = Fake::new(&with_process(pid));
     let mut far = FarEnd::start(&fake, &devices);
+    let start = start_ticks(pid);
     let kill = |plan: u64| json!({ "kill": { "plan": plan } });
 
     // The pid is right, and somebody else had it when it was shown.
@@ -169,6 +174,12 @@ fn the_far_end_checks_whom_it_is_asked_for_and_carries_out_the_newest_plan_once(
     assert_eq!(answer["what"]["proof"]["complete"], true, "{answer:#}");
     assert_eq!(answer["what"]["proof"]["freed"], 2 * GIB, "{answer:#}");
     assert!(!lives(pid));
+    let [signal, outcome] = far.marks.as_slice() else { panic!("{:?}", far.marks) };
+    let signal = &signal["what"]["signal"];
+    assert_eq!((&signal["id"]["pid"], &signal["signal"]), (&json!(pid), &json!(9)), "{signal}");
+    assert_eq!(signal["id"]["start_ticks"], start, "{signal}");
+    assert!(!signal["name"].as_str().unwrap().is_empty(), "{signal}");
+    assert_eq!(outcome["what"]["outcome"], "freed 2.0 of 2.0 GiB on GPU 0", "{outcome}");
     let again = far.ask(&kill(second["id"].as_u64().unwrap()));
     assert!(again["what"]["refused"].is_string(), "a plan is carried out once: {again}");
 }

@@ -56,6 +56,32 @@ pub fn nothing() -> View {
     View::build(&vramlens::history::History::new(), &crate::verdict_support::moment(10))
 }
 
+/// The same beside a second GPU that does not say who is on it.
+pub fn beside_blind(gpu: GpuSample, process: ProcSample) -> View {
+    let mut second = crate::verdict_support::gpu(1);
+    second.processes = Reading::Absent(Why::NotSupported);
+    watched(3, &[gpu, second], &host(), &[init(), process]).1
+}
+
+/// The GPU without its memory.
+pub fn untold(mut gpu: GpuSample) -> GpuSample {
+    gpu.memory = Reading::Absent(Why::NotSupported);
+    gpu
+}
+
+/// The view in which the driver does not tell what 500 holds.
+pub fn bytes_untold(mut view: View) -> View {
+    view.holders[0].bytes = Reading::Absent(Why::NotSupported);
+    view
+}
+
+/// A Python program whose arguments may not be read.
+pub fn mute() -> ProcSample {
+    let mut process = runs("python train.py");
+    process.cmdline = Reading::Absent(Why::NoPermission);
+    process
+}
+
 pub fn blind(process: ProcSample) -> View {
     let mut gpu = gpu(0);
     gpu.processes = Reading::Absent(Why::NotSupported);
@@ -169,5 +195,6 @@ pub fn growing(mut view: View, tenths: u64, minutes: Option<u64>) -> View {
 
 pub fn steady(mut view: View) -> View {
     view.holders[0].growth = Growth::Steady;
+    view.gpus[0].growth = Growth::Steady;
     view
 }

@@ -48,6 +48,22 @@ fn consumers() -> Vec<Case> {
         case(RULE, "a server", || view(on(100), runs("python train.py --lr 1")), Clear),
         case(RULE, "no driver yet", nothing, NotYet("the driver has not answered")),
         case(RULE, "bytes that are not told", || desktop(false), CannotTell("does not tell")),
+        case(
+            RULE,
+            "one whose bytes are told, and little",
+            || {
+                let mut view = desktop(false);
+                view.holders[0].bytes = Reading::Value(g(1));
+                view
+            },
+            CannotTell("does not tell what the desktop's programs hold on GPU 0"),
+        ),
+        case(
+            RULE,
+            "another GPU does not say who is on it",
+            || beside_blind(on(100), runs("python train.py --lr 1")),
+            CannotTell("who is on GPU 1"),
+        ),
     ]
 }
 
@@ -97,6 +113,18 @@ fn preallocated() -> Vec<Case> {
                 view
             },
             NotYet("still loading"),
+        ),
+        case(
+            RULE,
+            "a GPU that does not tell its memory",
+            || view(untold(on(600)), runs(JAX)),
+            CannotTell("the memory of GPU 0 is not known"),
+        ),
+        case(
+            RULE,
+            "arguments that may not be read",
+            || view(on(600), mute()),
+            CannotTell("the command line of 500: no permission"),
         ),
         case(
             RULE,
@@ -161,6 +189,22 @@ fn slices() -> Vec<Case> {
             ),
         ),
         case(RULE, "a slice with room", || slice(100), Clear),
+        case(
+            RULE,
+            "a slice that does not tell its memory",
+            || {
+                let mut view = slice(1);
+                view.gpus[1].sample.memory = Reading::Absent(Why::NotSupported);
+                view
+            },
+            CannotTell("the memory of GPU 0 is not known"),
+        ),
+        case(
+            RULE,
+            "a full slice that does not tell what 500 holds",
+            || bytes_untold(slice(1)),
+            CannotTell("does not tell what 500 holds"),
+        ),
         case(RULE, "a quota that is far", || quota("0=40G"), Clear),
         case(RULE, "a client whose environment is not read", || client(None), NotYet("yet")),
         case(RULE, "a quota that is no size", || quota("lots"), CannotTell("cannot be read")),
@@ -185,6 +229,16 @@ fn caching() -> Vec<Case> {
         ),
         case(RULE, "not set", || view(on(100), runs("python train.py --lr 1")), Clear),
         case(RULE, "not PyTorch", || view(on(100), runs("./simulate")), Clear),
+        case(
+            RULE,
+            "no name of Python, and arguments that may not be read",
+            || {
+                let mut process = mute();
+                process.comm = "worker".to_owned();
+                view(on(100), process)
+            },
+            CannotTell("the command line of 500: no permission"),
+        ),
         case(
             RULE,
             "not read yet",

@@ -4,7 +4,6 @@ use crate::Expect::{CannotTell, Clear, Hit, NotYet};
 use crate::build::*;
 use crate::{Case, case};
 use vramlens::analyze::View;
-use vramlens::sample::Why;
 
 pub fn cases() -> Vec<Case> {
     let mut all = context();
@@ -69,6 +68,12 @@ fn context() -> Vec<Case> {
             "the cache is in host memory",
             || knows(view(on(200), server("-c 32768 -nkvo")), FILE, model("8B")),
             Clear,
+        ),
+        case(
+            RULE,
+            "arguments that may not be read",
+            || view(on(200), mute()),
+            CannotTell("the command line of 500: no permission"),
         ),
         case(RULE, "a pool that is fixed", || view(on(200), runs("vllm serve /m/x")), Clear),
         case(
@@ -159,6 +164,12 @@ fn four_bit() -> Vec<Case> {
         ),
         case(
             RULE,
+            "whether it holds less than its file is not told",
+            || bytes_untold(knows(view(on(170), runs(CHAT)), FOLDER, model("8B"))),
+            CannotTell("does not tell what 500 holds"),
+        ),
+        case(
+            RULE,
             "a name on a hub",
             || view(on(170), runs("python chat.py --model_name_or_path meta/llama")),
             CannotTell("which model 500 runs is not known"),
@@ -206,12 +217,37 @@ fn offload() -> Vec<Case> {
         case(
             RULE,
             "the GPU does not tell its memory",
+            || knows(view(untold(on(200)), server("-c 32768")), FILE, model("8B")),
+            CannotTell("the memory of GPU 0 is not known"),
+        ),
+        case(
+            RULE,
+            "a pipeline on a GPU that does not tell its memory",
             || {
-                let mut gpu = on(200);
-                gpu.memory = vramlens::sample::Reading::Absent(Why::NotSupported);
-                knows(view(gpu, server("-c 32768")), FILE, model("8B"))
+                view(
+                    untold(on(200)),
+                    runs("python make.py --pretrained_vae_model_name_or_path m/x"),
+                )
             },
-            CannotTell("the memory of the GPU is not known"),
+            CannotTell("the memory of GPU 0 is not known"),
+        ),
+        case(
+            RULE,
+            "a pipeline on a full GPU that does not tell what it holds",
+            || {
+                let command = "python make.py --pretrained_vae_model_name_or_path m/x";
+                bytes_untold(view(tight(200, 2), runs(command)))
+            },
+            CannotTell("does not tell what 500 holds"),
+        ),
+        case(
+            RULE,
+            "layers on the CPU, and whether they are on one GPU is not told",
+            || {
+                let view = view(on(100), server("-c 8192 -ngl 20"));
+                bytes_untold(knows(view, FILE, model("8B")))
+            },
+            CannotTell("does not tell what 500 holds"),
         ),
     ]
 }
@@ -226,6 +262,19 @@ fn does_not_fit() -> Vec<Case> {
             Hit("500 needs 228.6 GiB, all GPUs have 80.0 GiB", "vramlens fit MODEL", [0, 0]),
         ),
         case(RULE, "8 billion", long, Clear),
+        case(
+            RULE,
+            "405 billion beside a GPU that does not tell its memory",
+            || {
+                let process = server("-c 4096 -ngl 20");
+                let gpus = [on(700), untold(crate::verdict_support::gpu(1))];
+                let procs = [crate::verdict_support::init(), process];
+                let host = crate::verdict_support::host();
+                let view = crate::verdict_support::watched(3, &gpus, &host, &procs).1;
+                knows(view, FILE, model("405B"))
+            },
+            CannotTell("1 of the GPUs do not tell their memory"),
+        ),
         case(RULE, "no model", || view(on(100), runs("python train.py --lr 1")), Clear),
         case(
             RULE,

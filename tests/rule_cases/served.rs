@@ -196,6 +196,18 @@ fn faults() -> Vec<Case> {
         ),
         case(
             RULE,
+            "a GPU that is lost, by a look at it",
+            || {
+                let mut gpu = gpu(0);
+                gpu.name = Reading::Absent(Why::GpuLost);
+                gpu.memory = Reading::Absent(Why::GpuLost);
+                gpu.processes = Reading::Absent(Why::GpuLost);
+                view(gpu, runs("python x.py"))
+            },
+            Hit("GPU 0 is lost: the driver cannot reach it", "", [0, 0]),
+        ),
+        case(
+            RULE,
             "a command that looks once",
             || view(on(10), runs("python x.py")),
             CannotTell("nobody watched"),

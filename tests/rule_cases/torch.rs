@@ -102,7 +102,93 @@ fn fragmentation() -> Vec<Case> {
             CannotTell("how it is cut is not known"),
         ),
         case(RULE, "no driver yet", nothing, NotYet("the driver has not answered")),
+        case(
+            RULE,
+            "a full GPU, and how much can be given back is not known",
+            || view(tight(705, 10), allocator(trainer(), unsure(Bytes::gib(11)))),
+            CannotTell("500 caches 22.0 GiB; how much of it can be given back is not known"),
+        ),
+        case(
+            RULE,
+            "the same on a GPU with room",
+            || view(on(705), allocator(trainer(), unsure(Bytes::gib(11)))),
+            Clear,
+        ),
+        case(
+            RULE,
+            "the same in small blocks: what comes back is not promised at the least",
+            || view(tight(705, 10), allocator(trainer(), unsure(Bytes::mib(64)))),
+            Hit(
+                "500 caches 22.0 GiB, largest free block 64 MiB",
+                "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+                [219, 221],
+            ),
+        ),
+        case(
+            RULE,
+            "a GPU that does not tell its memory",
+            || {
+                let device = blocks(cached(), Bytes::gib(11), 220);
+                view(untold(on(705)), allocator(trainer(), device))
+            },
+            CannotTell("the memory of GPU 0 is not known"),
+        ),
+        case(
+            RULE,
+            "pools of CUDA graphs that are not told",
+            || {
+                let mut device = pieces(cached(), 0);
+                if let Reading::Value(free) = &mut device.free {
+                    free.private_bytes = None;
+                }
+                view(on(705), allocator(trainer(), device))
+            },
+            CannotTell("in pools of CUDA graphs is not known"),
+        ),
+        case(
+            RULE,
+            "whether expandable segments are on is not known: no bytes are promised",
+            || {
+                let mut device = pieces(cached(), 0);
+                device.expandable_segments = Reading::Absent(Why::UnknownLayout);
+                let mut process = allocator(trainer(), device);
+                process.environment = None;
+                view(on(705), process)
+            },
+            Hit(
+                "500 caches 22.0 GiB, largest free block 64 MiB",
+                "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+                [0, 0],
+            ),
+        ),
+        case(
+            RULE,
+            "an allocator that has no device yet",
+            || {
+                let mut process = allocator(trainer(), cached());
+                if let Some(Reading::Value(sample)) = &mut process.allocator {
+                    sample.devices.clear();
+                }
+                view(on(705), process)
+            },
+            NotYet("has no device yet"),
+        ),
+        case(
+            RULE,
+            "another GPU does not say who is on it",
+            || beside_blind(on(705), allocator(trainer(), pieces(torch(680, 700, 690), 0))),
+            CannotTell("who is on GPU 1: not supported"),
+        ),
     ]
+}
+
+/// All that is cached lies in blocks of this size; which are whole segments is not known.
+fn unsure(size: Bytes) -> vramlens::sample::AllocatorDevice {
+    let mut device = blocks(cached(), size, 0);
+    if let Reading::Value(free) = &mut device.free {
+        free.releasable = None;
+    }
+    device
 }
 
 fn steps() -> Vec<Case> {
@@ -164,6 +250,29 @@ fn steps() -> Vec<Case> {
             "no right to read it",
             || view(on(705), no_allocator(trainer(), Why::NoPermission)),
             CannotTell("no permission"),
+        ),
+        case(
+            BATCH,
+            "arguments that may not be read",
+            || view(on(705), mute()),
+            CannotTell("the command line of 500: no permission"),
+        ),
+        case(
+            BATCH,
+            "PyTorch by its name, and arguments that may not be read",
+            || {
+                let mut process = allocator(mute(), torch(200, 700, 600));
+                process.comm = "pt_main_thread".to_owned();
+                process.model_files = vec!["/models/x/model.safetensors".to_owned()];
+                view(on(705), process)
+            },
+            CannotTell("no permission"),
+        ),
+        case(
+            AGAIN,
+            "arguments that may not be read",
+            || view(on(705), mute()),
+            CannotTell("whether 500 trains: no permission"),
         ),
         case(
             AGAIN,
@@ -256,8 +365,56 @@ fn growth() -> Vec<Case> {
         case(RULE, "steady", || steady(view(on(505), trainer())), Clear),
         case(
             RULE,
+            "a process that is steady on a GPU that was not watched for long",
+            || {
+                let mut view = steady(view(on(505), trainer()));
+                view.gpus[0].growth = vramlens::analyze::Growth::NotYet;
+                view
+            },
+            NotYet("GPU 0 has not been watched for long"),
+        ),
+        case(
+            RULE,
+            "the same on a GPU that does not tell its memory",
+            || {
+                let mut view = steady(view(untold(on(505)), trainer()));
+                view.gpus[0].growth = vramlens::analyze::Growth::NotYet;
+                view
+            },
+            CannotTell("the memory of GPU 0 is not known"),
+        ),
+        case(
+            RULE,
+            "a steady server that does not answer: its cache may be full",
+            || {
+                let mut process = runs("vllm serve m/x");
+                process.server = Some(Reading::Absent(Why::NoPermission));
+                steady(view(on(505), process))
+            },
+            CannotTell("whether 500's cache is full: no permission"),
+        ),
+        case(
+            RULE,
+            "what grows is not known: no line that would be a guess",
+            || {
+                let mut view = growing(
+                    view(on(505), allocator(trainer(), torch(480, 500, 490))),
+                    10,
+                    Some(30),
+                );
+                view.gpus[0].allocated_growth = vramlens::analyze::Growth::NotYet;
+                view
+            },
+            Hit("500 grows 1.0 GiB a minute: full in 30m", "", [0, 0]),
+        ),
+        case(
+            RULE,
             "full only in two days",
-            || growing(view(on(505), trainer()), 1, Some(2880)),
+            || {
+                let mut view = growing(view(on(505), trainer()), 1, Some(2880));
+                view.gpus[0].growth = view.gpus[0].allocated_growth;
+                view
+            },
             Clear,
         ),
         case(RULE, "too few samples", || view(on(505), trainer()), NotYet("watched for long")),

@@ -11,7 +11,8 @@ mod words;
 use std::cmp::Reverse;
 
 use crate::history::History;
-use crate::ids::{GpuIndex, GpuUuid, Pid, ProcId, Stamp};
+use crate::ids::{GpuIndex, GpuUuid, Pid, Stamp};
+use crate::sample::{KillMark, KillMarked, signal_name};
 use crate::units::Bytes;
 
 pub use cells::{Mark, cells};
@@ -73,6 +74,18 @@ impl Marker {
         }
     }
 
+    /// A signal of this program, or what came back of an order.
+    pub fn kill(mark: &KillMark) -> Self {
+        let plain = Self::new(MarkerKind::Kill, mark.at);
+        match &mark.what {
+            KillMarked::Signal { id, name, signal } => {
+                let note = signal_name(*signal);
+                Self { pid: Some(id.pid), name: name.clone(), note, ..plain }
+            }
+            KillMarked::Outcome(sentence) => Self { note: sentence.clone(), ..plain },
+        }
+    }
+
     /// Whether it concerns this GPU, or any where none is asked for.
     pub fn is_on(&self, gpu: Option<&GpuUuid>) -> bool {
         match (gpu, &self.gpu) {
@@ -118,16 +131,12 @@ impl Timeline {
         }
     }
 
-    /// That this program signalled a process, with the name that the user saw.
-    pub fn killed(&mut self, at: Stamp, id: ProcId, name: &str, note: &str) {
-        self.watch.killed(id, at);
-        let marker = Marker {
-            pid: Some(id.pid),
-            name: name.to_owned(),
-            note: note.to_owned(),
-            ..Marker::new(MarkerKind::Kill, at)
-        };
-        self.add(marker);
+    /// That this program signalled a process, or what came back of it.
+    pub fn killed(&mut self, mark: &KillMark) {
+        if let KillMarked::Signal { id, .. } = &mark.what {
+            self.watch.killed(*id, mark.at);
+        }
+        self.add(Marker::kill(mark));
     }
 
     /// The least important go, the oldest and smallest of them first; a quarter at once, so that

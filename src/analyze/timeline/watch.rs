@@ -8,7 +8,7 @@ use super::{Marker, MarkerKind, Timeline};
 use crate::analyze::xid;
 use crate::history::{History, Look, gpu_of_device, listed_on};
 use crate::ids::{GpuUuid, Pid, ProcId, Stamp};
-use crate::sample::{Gap, GpuSample, GpuTick, ProcSample, Reading};
+use crate::sample::{Gap, GpuSample, GpuTick, KillMarked, ProcSample, Reading};
 use crate::units::Bytes;
 
 /// Rows that are watched: as many as the history has room for.
@@ -55,6 +55,7 @@ pub(super) struct Watch {
     gap_seen: Option<(Stamp, Stamp)>,
     gpus_seen: Option<Stamp>,
     look_seen: Option<Stamp>,
+    kills_seen: u64,
 }
 
 impl Watch {
@@ -65,6 +66,13 @@ impl Watch {
             && self.gap_seen.replace((gap.from, gap.to)) != Some((gap.from, gap.to))
         {
             self.told_gap(gap, line);
+        }
+        let known = std::mem::replace(&mut self.kills_seen, history.kills_taken());
+        for mark in history.kills_since(known) {
+            if let KillMarked::Signal { id, .. } = &mark.what {
+                self.killed(*id, mark.at);
+            }
+            line.add(Marker::kill(mark));
         }
         if let Some(tick) = history.gpu_tick()
             && self.gpus_seen.replace(tick.at) != Some(tick.at)

@@ -21,6 +21,7 @@ impl Marker {
         match self.kind {
             MarkerKind::Came => format!("{who} came{on}{}{}", bytes(", up to "), note(", ")),
             MarkerKind::Went => format!("{who} went{on}{}{}", bytes(", held "), note(", ")),
+            MarkerKind::Kill if self.pid.is_none() => format!("vramlens{}", note(" ")),
             MarkerKind::Kill => format!("{who} was signalled by vramlens{}", note(": ")),
             MarkerKind::Oom => {
                 format!("{who} ran out of memory{on}{}{}", bytes(", its cache held "), note(", "))

@@ -1,7 +1,5 @@
 //! How figures and marks are written.
 
-use std::fmt::Write as _;
-
 use crate::sample::text::{self, clean};
 
 /// What the terminal takes.
@@ -129,28 +127,6 @@ pub(super) fn parameters(n: u64) -> String {
     }
 }
 
-/// A word for a shell: quoted where it needs to be, and nothing in it that a terminal would obey.
-pub(super) fn shell_word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=+,@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    if text.chars().any(char::is_control) {
-        // $'…' names every byte that cannot stand for itself.
-        let mut out = String::from("$'");
-        for b in text.bytes() {
-            if b.is_ascii_graphic() && b != b'\'' && b != b'\\' || b == b' ' {
-                out.push(char::from(b));
-            } else {
-                let _ = write!(out, "\\x{b:02x}");
-            }
-        }
-        out.push('\'');
-        return out;
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,9 +143,6 @@ mod tests {
 
     #[test]
     fn names_of_files_are_harmless() {
-        assert_eq!(shell_word("a/b-1.gguf"), "a/b-1.gguf");
-        assert_eq!(shell_word("a b's"), r"'a b'\''s'");
-        assert_eq!(shell_word("a\x1b[2J"), r"$'a\x1b[2J'");
         assert!(!clean("\x1b]0;x\x07").contains('\x1b'));
         assert_eq!(cut("abcdefgh", 4), "abc…");
     }

@@ -4,7 +4,7 @@ use super::answer::{
     Answer, Cell, Fits, Row, Section, SectionRow, Step, Table, about, fits, fits_now, label,
     overhead, plain_verdicts, reference,
 };
-use super::show::{grouped, shell_word, size};
+use super::show::{grouped, size};
 use super::{FitGpu, FitOptions};
 use crate::model::best::{LEAST_CONTEXT, MOST_CONTEXT};
 use crate::model::ggml::CacheType;
@@ -16,6 +16,7 @@ use crate::model::torch::{TorchNeed, TorchSettings, VllmSettings, need, vllm};
 use crate::model::training::{Method, Training, need as training_need};
 use crate::model::weights::Weights;
 use crate::model::{Model, savings};
+use crate::sample::text::shell_word;
 use crate::units::Bytes;
 
 const MIB: u64 = 1 << 20;

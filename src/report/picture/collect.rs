@@ -113,6 +113,7 @@ impl Collector {
             Tick::Gap(gap) => {
                 self.gap_from_ms.get_or_insert(gap.from.boot_ms);
             }
+            Tick::Kill(_) => {}
             Tick::Procs(tick) => {
                 if let Some(name) = tick.host.hostname.value() {
                     self.host = Some(name.clone());

@@ -124,4 +124,12 @@ impl Figure {
     pub fn png(&self, size: (u32, u32)) -> Result<Vec<u8>, PictureError> {
         png::write(&layout::scene(self, size)?)
     }
+
+    /// Texts in such a PNG that have letters which its font lacks: a box stands for each of them.
+    ///
+    /// # Errors
+    /// Where that is too small.
+    pub fn unshown_in_png(&self, size: (u32, u32)) -> Result<usize, PictureError> {
+        Ok(png::unshown(&layout::scene(self, size)?))
+    }
 }

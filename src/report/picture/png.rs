@@ -1,7 +1,7 @@
 //! A picture as PNG. Text is drawn with the glyphs of Noto Sans Mono as they are compiled in: no
 //! font of the machine is needed, and the same picture gives the same bytes everywhere.
 
-use noto_sans_mono_bitmap::{FontWeight, RasterHeight, RasterizedChar, get_raster};
+use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster};
 
 use super::PictureError;
 use super::scene::{Anchor, CHAR, Fill, Ink, PAPER, Scene, Shape, columns, sign};
@@ -9,6 +9,8 @@ use super::scene::{Anchor, CHAR, Fill, Ink, PAPER, Scene, Shape, columns, sign};
 /// Rows of a glyph, and how far its base line is below its top.
 const GLYPH: RasterHeight = RasterHeight::Size16;
 const BASE: i32 = 12;
+/// Rows of the box that stands for a letter which the font does not have.
+const BOX: i32 = 9;
 /// Points of a pixel that are looked at, in each direction, for the edges of signs.
 const FINE: i32 = 4;
 
@@ -24,13 +26,29 @@ pub fn write(scene: &Scene) -> Result<Vec<u8>, PictureError> {
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);
     encoder.set_compression(png::Compression::Balanced);
-    let title = scene.title.chars().filter(|c| matches!(c, ' '..='~')).take(79).collect();
+    let title: String = scene.title.chars().take(79).collect();
     let failed = |error: png::EncodingError| PictureError::Png(error.to_string());
-    encoder.add_text_chunk("Title".to_owned(), title).map_err(failed)?;
+    let keyword = "Title".to_owned();
+    let titled = if title.is_ascii() {
+        encoder.add_text_chunk(keyword, title)
+    } else {
+        encoder.add_itxt_chunk(keyword, title)
+    };
+    titled.map_err(failed)?;
     let mut writer = encoder.write_header().map_err(failed)?;
     writer.write_image_data(&pixels.bytes).map_err(failed)?;
     writer.finish().map_err(failed)?;
     Ok(out)
+}
+
+/// Texts with a letter or a mark that the font does not have.
+pub fn unshown(scene: &Scene) -> usize {
+    let lacks = |c: char| get_raster(c, FontWeight::Regular, GLYPH).is_none();
+    let texts = scene.shapes.iter().filter(|shape| match shape {
+        Shape::Text { text, .. } => text.chars().any(lacks),
+        _ => false,
+    });
+    texts.count()
 }
 
 struct Pixels {
@@ -139,9 +157,14 @@ impl Pixels {
             if columns == 0 {
                 continue;
             }
-            // What the font does not have is a question mark, as wide as what it stands for.
-            let raster = get_raster(c, weight, GLYPH).or_else(|| get_raster('?', weight, GLYPH));
-            for (dy, row) in (0..).zip(raster.iter().flat_map(RasterizedChar::rows)) {
+            let Some(raster) = get_raster(c, weight, GLYPH) else {
+                // An empty box, as wide as what it stands for: a question mark may be a name's own.
+                let frame = [x + 1, at[1] - BOX, columns * CHAR - 2, BOX];
+                self.shape(&Shape::Frame(frame, ink));
+                x += columns * CHAR;
+                continue;
+            };
+            for (dy, row) in (0..).zip(raster.rows()) {
                 for (dx, share) in (0..).zip(row) {
                     self.mix(x + dx, at[1] - BASE + dy, ink, *share);
                 }

@@ -80,6 +80,7 @@ impl Looper {
         let proof = self.live.killing.as_ref().and_then(|killing| killing.proof(&self.live.view));
         if let Some(proof) = proof {
             self.live.killing = None;
+            self.live.mark_proof(&proof.sentence);
             self.update(Event::Proof(kill::shown(&proof)))?;
         }
         Ok(())

@@ -18,7 +18,7 @@ use crate::record::{
 use crate::runtime::kill::{self, CONFIRMATION, Killing, POLL};
 use crate::runtime::options::{Options, blank};
 use crate::runtime::{clock, sampler::Sampler};
-use crate::sample::{KillEvent, Tick};
+use crate::sample::{KillEvent, KillMark, KillMarked, Tick};
 use crate::source::Wants;
 use crate::ui::kill::Typed;
 
@@ -50,6 +50,7 @@ pub struct Far {
     plan: Option<(u64, KillPlan, View)>,
     killing: Option<(u64, Killing)>,
     answers: VecDeque<Box<Note>>,
+    marks: Vec<KillMark>,
     failure: Option<String>,
     pulse_at: Instant,
     /// How often is looked, and whether at the traffic on the bus.
@@ -74,6 +75,7 @@ impl Far {
             plan: None,
             killing: None,
             answers: VecDeque::new(),
+            marks: Vec::new(),
             failure: None,
             pulse_at: Instant::now(),
             looks: (options.interval_ms, false),
@@ -105,6 +107,8 @@ impl Far {
             Heard::Kill(event) => {
                 let id = self.killing.as_ref().map_or(0, |(id, _)| *id);
                 if let Some(event) = event {
+                    let mark = self.killing.as_ref().and_then(|(_, killing)| killing.mark(&event));
+                    self.marks.extend(mark);
                     self.say(id, Answered::Kill(event));
                 }
                 sampler.nudge();
@@ -216,6 +220,8 @@ impl Far {
         if let Some(proof) = killing.proof(&self.view()) {
             let id = *id;
             self.killing = None;
+            let what = KillMarked::Outcome(proof.sentence.clone());
+            self.marks.push(KillMark { at: clock::now(), what });
             self.say(id, Answered::Proof(outcome(&proof)));
         }
     }
@@ -236,6 +242,10 @@ impl Far {
     }
 
     fn flush(&mut self, recorder: &Recorder) {
+        // What was done belongs into the stream, for whoever keeps it.
+        for mark in self.marks.drain(..) {
+            recorder.try_send(Tick::Kill(mark));
+        }
         while let Some(note) = self.answers.pop_front() {
             if let Err(note) = recorder.try_note(note) {
                 self.answers.push_front(note);

@@ -178,7 +178,7 @@ impl Machine {
                 self.looks.0 += 1;
             }
             Tick::Procs(_) => self.looks.1 += 1,
-            Tick::Gap(_) => {}
+            Tick::Gap(_) | Tick::Kill(_) => {}
         }
         self.last = self.last.max(Some(at));
         history.push(tick);
@@ -262,6 +262,7 @@ impl Machine {
         let whole = || view.gpus.iter().filter(|gpu| gpu.sample.mig.is_none());
         let ledgers = || whole().filter_map(|gpu| gpu.ledger.get());
         self.line.gpus = whole().count();
+        self.line.told = ledgers().count();
         self.line.used = ledgers().map(|ledger| ledger.total.saturating_sub(ledger.free)).sum();
         self.line.total = ledgers().map(|ledger| ledger.total).sum();
         self.line.zombies = view.zombies().0;

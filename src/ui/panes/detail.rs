@@ -158,7 +158,7 @@ fn gauge(doc: &mut Doc, holder: &Holder, device: &AllocatorDevice) {
     }
     if let Fragmentation::Blocks { request, largest_request, .. } = holder.fragmentation {
         let text = format!(
-            "judged by a request of {request}; the largest that the cache can serve is {largest_request}"
+            "judged by a request of {request}; the cache can serve {largest_request} at the most"
         );
         doc.line(&text, theme.dim);
     }
@@ -171,7 +171,7 @@ fn histogram(doc: &mut Doc, free: &FreeBlocks, most: usize) {
     let classes: Vec<_> = free.histogram.iter().filter(|class| class.count > 0).collect();
     let Some(largest) = classes.iter().map(|class| class.bytes).max() else { return };
     doc.space();
-    let title = format!("{} free blocks, the largest {}", free.count, free.largest);
+    let title = format!("{}, the largest {}", count_of(free.count, "free block"), free.largest);
     doc.line(&title, theme.dim);
     let room = doc.columns().saturating_sub(26).clamp(4, 40);
     // Where not all classes fit, those with the most bytes stay.
@@ -190,14 +190,22 @@ fn histogram(doc: &mut Doc, free: &FreeBlocks, most: usize) {
     }
 }
 
+fn count_of(n: u64, what: &str) -> String {
+    crate::ui::ledger::count(usize::try_from(n).unwrap_or(usize::MAX), what)
+}
+
 /// What it counted so far, and how it is set.
 fn counters(doc: &mut Doc, device: &AllocatorDevice) {
     let number = |reading: &Reading<u64>| known(reading, u64::to_string);
     let size = |reading: &Reading<Bytes>| known(reading, Bytes::to_string);
     let yes = |reading: &Reading<bool>| known(reading, |on| if *on { "on" } else { "off" }.into());
     doc.space();
-    doc.fact("out of memory", &format!("{} times", number(&device.ooms)));
-    doc.fact("retries", &format!("{}, each after emptying the cache", number(&device.retries)));
+    doc.fact("out of memory", &known(&device.ooms, |n| count_of(*n, "time")));
+    let retries = |n: &u64| match n {
+        0 => "0".to_owned(),
+        n => format!("{n}, each after emptying the cache"),
+    };
+    doc.fact("retries", &known(&device.retries, retries));
     doc.fact("segments", &number(&device.segments));
     doc.fact("expandable", &yes(&device.expandable_segments));
     doc.fact("CUDA graphs", &size(&device.private_pools));

@@ -111,6 +111,9 @@ fn status(scene: &Scene<'_>, wide: bool) -> (String, Style) {
             (format!("{} stalled in {call}{gpu} for {}", glyphs.alert, span(*for_ms)), theme.bad)
         }
         Freshness::Lost => (format!("{} lost", glyphs.alert), theme.bad),
+        Freshness::Starting if scene.app.recording.is_some() => {
+            ("waiting for the recording".to_owned(), theme.warn)
+        }
         Freshness::Starting => ("waiting for the driver".to_owned(), theme.warn),
         Freshness::Replay => {
             let name = scene.app.recording.as_deref().unwrap_or("recording");

@@ -134,7 +134,8 @@ fn brief(ms: u64) -> String {
 fn old(canvas: &mut Canvas<'_>, host: &HostLine, x: u16) -> u16 {
     let theme = canvas.look.theme;
     let Some(age_ms) = host.age_ms.filter(|_| host.gpus > 0) else { return x };
-    let text = format!("{} GPU  {}, {} old", host.gpus, fullness(host).1, brief(age_ms));
+    let told = untold(host).map_or_else(String::new, |told| format!(", {told}"));
+    let text = format!("{} GPU  {}{told}, {} old", host.gpus, fullness(host).1, brief(age_ms));
     canvas.put(x, 0, &text, theme.dim) + 3
 }
 
@@ -161,6 +162,11 @@ fn figures(canvas: &mut Canvas<'_>, host: &HostLine, x: u16) {
         right = right.saturating_sub(10);
     }
     let (percent, words) = fullness(host);
+    let partial = untold(host);
+    if let Some(told) = partial.as_deref().filter(|_| roomy) {
+        canvas.put_right(right, 0, told, tinted(theme.warn));
+        right = right.saturating_sub(told.len() as u16 + 1);
+    }
     let words = if roomy {
         words
     } else {
@@ -168,11 +174,21 @@ fn figures(canvas: &mut Canvas<'_>, host: &HostLine, x: u16) {
     };
     canvas.put_right(right, 0, &words, tinted(theme.level(percent)));
     right = right.saturating_sub(if roomy { 14 } else { 5 });
-    if right < x + 7 {
+    let gpus = match partial {
+        Some(_) if !roomy => format!("{}/{} GPU", host.told, host.gpus),
+        _ => format!("{} GPU", host.gpus),
+    };
+    let x = x + (gpus.len() as u16).max(6);
+    if right < x {
         return;
     }
-    canvas.put_right(x + 6, 0, &format!("{} GPU", host.gpus), tinted(theme.text));
-    bar(canvas, (x + 7, right), host, fresh);
+    canvas.put_right(x, 0, &gpus, tinted(theme.text));
+    bar(canvas, (x + 1, right), host, fresh);
+}
+
+/// That the figures are not of all its GPUs, where that is so.
+fn untold(host: &HostLine) -> Option<String> {
+    (0 < host.told && host.told < host.gpus).then(|| format!("{} of {} tell", host.told, host.gpus))
 }
 
 fn fixes(n: usize) -> String {

@@ -11,6 +11,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::Scene;
+use crate::sample::text::width;
 use crate::ui::kill::{Dialog, DialogRow, PRESETS, Phase, Proof, Typed};
 use crate::ui::paint::Canvas;
 
@@ -25,17 +26,17 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
     let Some(dialog) = &scene.app.kill else { return };
     let notes: Vec<usize> = dialog.rows.iter().map(|row| row.note.chars().count()).collect();
     let wish = 53 + notes.into_iter().max().unwrap_or(0).clamp(18, 60);
-    let width = (wish as u16).min(canvas.width().saturating_sub(2)).max(20);
-    let narrow = width < NARROW;
+    let columns = (wish as u16).min(canvas.width().saturating_sub(2)).max(20);
+    let narrow = columns < NARROW || !note_fits(dialog, columns.saturating_sub(2));
     let lines = body_lines(dialog, narrow);
     let height = (lines as u16 + 2).min(canvas.height());
-    let mut inner = frame(canvas, (width, height), &dialog.title);
+    let mut inner = frame(canvas, (columns, height), &dialog.title);
     let rows = inner.height();
     let bottom = bottom_lines(dialog, narrow) as u16;
     let list = rows.saturating_sub(bottom);
     let y = targets(&mut inner, dialog, list);
     match &dialog.phase {
-        Phase::Asking => asking(&mut inner, dialog, rows.saturating_sub(bottom).min(y)),
+        Phase::Asking => asking(&mut inner, dialog, rows.saturating_sub(bottom).min(y), narrow),
         Phase::Running(steps) => {
             let y = progress(&mut inner, steps, y + 1, rows.saturating_sub(1));
             let dim = inner.look.theme.dim;
@@ -103,7 +104,28 @@ fn target(canvas: &mut Canvas<'_>, row: &DialogRow, y: u16) {
     canvas.put_foreign(x, y, &row.note, theme.dim, canvas.width().saturating_sub(x));
 }
 
-fn asking(canvas: &mut Canvas<'_>, dialog: &Dialog, y: u16) {
+/// What can be pressed while it asks, and what that does.
+fn keys(dialog: &Dialog) -> &'static [(&'static str, &'static str)] {
+    match &dialog.typed {
+        _ if dialog.order.targets.is_empty() => &[("esc", "leave")],
+        Some(typed) if typed.is_given() => &[("Enter", "go"), ("esc", "leave")],
+        Some(_) => &[("esc", "leave")],
+        None => &[("y", "go"), ("d", "dry run"), ("esc", "leave")],
+    }
+}
+
+/// Where the keys begin, at the right end of so many columns.
+fn keys_at(dialog: &Dialog, columns: u16) -> u16 {
+    let taken: usize = keys(dialog).iter().map(|(key, word)| key.len() + word.len() + 6).sum();
+    columns.saturating_sub(1).saturating_sub(taken as u16 - 4)
+}
+
+/// Whether the note has room before the keys; else it has a line of its own.
+fn note_fits(dialog: &Dialog, columns: u16) -> bool {
+    width(&dialog.note) <= usize::from(keys_at(dialog, columns).saturating_sub(3))
+}
+
+fn asking(canvas: &mut Canvas<'_>, dialog: &Dialog, y: u16, narrow: bool) {
     let theme = canvas.look.theme;
     let end = canvas.width().saturating_sub(1);
     let mut y = y + 1;
@@ -111,22 +133,15 @@ fn asking(canvas: &mut Canvas<'_>, dialog: &Dialog, y: u16) {
         type_it(canvas, typed, y);
         y += 1;
     }
-    let keys: &[(&str, &str)] = match &dialog.typed {
-        _ if dialog.order.targets.is_empty() => &[("esc", "leave")],
-        Some(typed) if typed.is_given() => &[("Enter", "go"), ("esc", "leave")],
-        Some(_) => &[("esc", "leave")],
-        None => &[("y", "go"), ("d", "dry run"), ("esc", "leave")],
-    };
-    if canvas.width() + 2 < NARROW {
+    if narrow {
         canvas.put_foreign(1, y, &dialog.note, theme.text, end);
         y += 1;
     }
-    let columns: usize = keys.iter().map(|(key, word)| key.len() + word.len() + 6).sum();
-    let mut x = end.saturating_sub(columns as u16 - 4);
-    if canvas.width() + 2 >= NARROW {
+    let mut x = keys_at(dialog, canvas.width());
+    if !narrow {
         canvas.put_foreign(1, y, &dialog.note, theme.text, x.saturating_sub(3));
     }
-    for (key, word) in keys {
+    for (key, word) in keys(dialog) {
         x = canvas.put(x, y, key, theme.key) + 2;
         x = canvas.put(x, y, word, theme.dim) + 4;
     }

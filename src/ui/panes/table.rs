@@ -251,13 +251,13 @@ fn unaccounted(canvas: &mut Canvas<'_>, columns: &[Placed], y: u16, gpu: &GpuVie
     }
 }
 
-fn job(canvas: &mut Canvas<'_>, columns: &[Placed], y: u16, job: (u32, usize, Bytes)) {
+fn job(canvas: &mut Canvas<'_>, columns: &[Placed], y: u16, job: (u32, usize, Option<Bytes>)) {
     let theme = canvas.look.theme;
     for column in columns {
         let text = match column.field.id {
             FieldId::Pid => job.0.to_string(),
             FieldId::State => "launcher".to_owned(),
-            FieldId::Vram => job.2.short(),
+            FieldId::Vram => job.2.map_or_else(|| "-".to_owned(), Bytes::short),
             FieldId::Command => format!("{} processes, it holds nothing itself", job.1),
             _ => continue,
         };

@@ -8,6 +8,7 @@ use crate::analyze::Holder;
 use crate::ui::app::{Drawn, Hit, Tab};
 use crate::ui::doc::Doc;
 use crate::ui::paint::Canvas;
+use crate::ui::rows::Subject;
 
 /// Draws it.
 pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, tab: Tab) {
@@ -21,12 +22,7 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, tab: 
         height: area.height.saturating_sub(2),
     };
     let Some(holder) = scene.holder() else {
-        let words = match scene.row() {
-            Some(_) => "no single process: choose one in the table",
-            None => "the process is gone",
-        };
-        canvas.put(1, 3, words, canvas.look.theme.dim);
-        return;
+        return no_process(&mut canvas.part(body), scene);
     };
     drawn.wants.process_utilization = true;
     let mut part = canvas.part(body);
@@ -49,6 +45,26 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, tab: 
     }
     drawn.overflow = doc.draw(&mut part, scene.app.scroll);
     drawn.rows = usize::from(body.height);
+}
+
+/// What a row says that is no process.
+fn no_process(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
+    let theme = canvas.look.theme;
+    let mut doc = Doc::new(canvas.width().min(100), canvas.look);
+    match scene.row().map(|row| &row.subject) {
+        Some(Subject::Unaccounted(gpu, bytes)) => {
+            let title =
+                format!("{bytes} on GPU {} are used, and by whom is not told", gpu.sample.index);
+            doc.line(&title, theme.strong);
+            doc.space();
+            for cause in &gpu.unaccounted_causes {
+                doc.bullet("?", theme.unaccounted, &cause.text, theme.text);
+            }
+        }
+        Some(_) => doc.line("no single process: choose one in the table", theme.dim),
+        None => doc.line("the process is gone", theme.dim),
+    }
+    doc.draw(canvas, 0);
 }
 
 fn bar(canvas: &mut Canvas<'_>, drawn: &mut Drawn, tab: Tab) {

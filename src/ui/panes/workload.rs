@@ -14,7 +14,9 @@ pub fn workload(doc: &mut Doc, holder: &Holder) {
     };
     match &holder.workload {
         Some(workload) => {
-            let from = format!("{}, by its {}", workload.software.name(), workload.seen.words());
+            let sign = workload.seen.words();
+            let sign = sign.strip_prefix("its ").unwrap_or(&sign);
+            let from = format!("{}, by its {sign}", workload.software.name());
             doc.head_with("WORKLOAD", &from, theme.text);
             for found in &workload.settings {
                 let origin = format!("{}   ({})", found.value, found.origin.words());

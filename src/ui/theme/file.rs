@@ -24,6 +24,7 @@ use toml::de::{DeTable, DeValue};
 use super::colour::{luminance, parse_hex, rgb_of};
 use super::{ROLES, Theme};
 use crate::sample::nearest::did_you_mean;
+use crate::sample::text::clean;
 
 /// A theme with what is said of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -148,7 +149,7 @@ fn read(name: String, table: &DeTable<'_>) -> Result<Definition, Complaint> {
         }
     }
     let about = match table.get("about") {
-        Some(value) => string(value)?.chars().filter(|c| !c.is_control()).take(80).collect(),
+        Some(value) => clean(string(value)?).chars().take(80).collect(),
         None => String::new(),
     };
     let mut palette = Palette::new();

@@ -2,10 +2,10 @@
 
 use super::{Case, USUAL_QUANT};
 use crate::cmd::fit::answer::{Fits, Step, Verdict, fits, label, overhead, reference};
-use crate::cmd::fit::show::shell_word;
 use crate::model::ggml::CacheType;
 use crate::model::quant::named;
 use crate::model::savings::Running;
+use crate::sample::text::shell_word;
 
 impl Case<'_> {
     pub(super) fn steps(&self) -> Vec<Step> {
