@@ -307,11 +307,12 @@ impl Live {
     }
 
     pub(super) fn pace(&mut self) {
+        let least_ms = self.rhythm.least_ms();
         if let Feed::Driver { sampler, .. } = &self.feed {
-            sampler.set_interval(self.rhythm.interval_ms(self.options.interval_ms));
+            sampler.set_interval(self.options.interval_ms.max(least_ms));
         }
         if let Some(fleet) = &mut self.fleet {
-            fleet.look_all(&self.options);
+            fleet.look_all(&self.options, least_ms);
         }
     }
 
