@@ -110,7 +110,7 @@ impl Live {
             samples,
             facts,
             answers,
-            models: Models::spawn()?,
+            models: Models::none(),
             killing: None,
             fleet,
             answer_to,
@@ -233,6 +233,9 @@ impl Live {
             return self.show_hosts();
         }
         self.stale = false;
+        // The last one goes first: what it held is what the next one needs.
+        self.view.holders = Vec::new();
+        self.view.gpus = Vec::new();
         self.view = self.conclusions.view(&self.history, &self.moment());
         crate::runtime::journal::look(&self.view);
         crate::analyze::select::keep(&mut self.view, &self.options.gpus);
