@@ -1,6 +1,6 @@
 //! The view of now: GPU facts, host facts and history, joined.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::kept::Kept;
@@ -11,6 +11,7 @@ use super::{
     fragment, freshness, growth, holders, past, xid,
 };
 use crate::history::History;
+use crate::ids::quick::{Map, Set};
 use crate::ids::{GpuUuid, Pid, ProcId};
 use crate::sample::{GpuProc, GpuSample, HostMemory, ProcSample, Reading, Why};
 use crate::units::Bytes;
@@ -49,7 +50,7 @@ impl View {
     /// GPUs, as listed.
     pub fn zombies(&self) -> (usize, Bytes) {
         let zombies = self.holders.iter().filter(|holder| holder.verdict.zombie);
-        let ids: HashSet<ProcId> = zombies.filter_map(|holder| holder.id).collect();
+        let ids: Set<ProcId> = zombies.filter_map(|holder| holder.id).collect();
         (ids.len(), self.gpus.iter().map(|gpu| gpu.counts.zombie_bytes).sum())
     }
 
@@ -79,8 +80,8 @@ impl View {
 /// The holders, findable.
 struct Joined<'a> {
     view: &'a View,
-    rows: HashMap<(&'a GpuUuid, Pid), &'a Holder>,
-    zombies: HashSet<ProcId>,
+    rows: Map<(&'a GpuUuid, Pid), &'a Holder>,
+    zombies: Set<ProcId>,
 }
 
 impl<'a> Joined<'a> {
@@ -104,7 +105,7 @@ impl<'a> Joined<'a> {
 
 fn relatives(scene: &Scene<'_>, holders: &[Holder]) -> Vec<Arc<ProcSample>> {
     let Some(look) = scene.look else { return Vec::new() };
-    let holders: HashSet<ProcId> = holders.iter().filter_map(|holder| holder.id).collect();
+    let holders: Set<ProcId> = holders.iter().filter_map(|holder| holder.id).collect();
     let others = look.procs.values().filter(|process| !holders.contains(&process.id));
     let mut others: Vec<_> = others.map(Arc::clone).collect();
     others.sort_by_key(|process| process.id);
@@ -112,7 +113,7 @@ fn relatives(scene: &Scene<'_>, holders: &[Holder]) -> Vec<Arc<ProcSample>> {
 }
 
 fn gpu_view(scene: &Scene<'_>, gpu: &GpuSample, joined: &Joined<'_>) -> GpuView {
-    let here: Vec<&Holder> = joined.view.holders.iter().filter(|h| h.gpu == gpu.uuid).collect();
+    let here: Vec<&Holder> = joined.view.holders.iter().filter(|h| h.is_on(gpu)).collect();
     let freshness = freshness::of_gpu(gpu, &joined.view.freshness);
     let ledger = match &gpu.memory {
         _ if freshness == Freshness::Lost => Reading::Absent(Why::GpuLost),
@@ -173,7 +174,7 @@ const fn is_dead(holder: &Holder) -> bool {
     matches!(holder.verdict.class, Class::Ghost | Class::Reused | Class::Defunct)
 }
 
-fn counts(here: &[&Holder], zombies: &HashSet<ProcId>) -> Counts {
+fn counts(here: &[&Holder], zombies: &Set<ProcId>) -> Counts {
     // A ghost's memory comes back when all who keep it are ended.
     let freed = |holder: &&&Holder| {
         let kept_by = &holder.survivors;

@@ -45,6 +45,9 @@ pub fn of_series(series: &Series, now_ms: u64, free: Option<Bytes>) -> Growth {
 
 fn in_window(series: &Series, window: &Window, now_ms: u64, free: Option<Bytes>) -> Growth {
     let from_ms = now_ms.saturating_sub(window.span_ms);
+    if let Some(held) = series.held(window.tier, from_ms, now_ms) {
+        return of_one_value(held, window);
+    }
     let points = thinned(series.cells(window.tier, from_ms, now_ms), window);
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return Growth::NotYet };
     if points.len() < window.least_points || last.0 - first.0 < window.least_ms as f64 / 60_000.0 {
@@ -70,11 +73,31 @@ fn in_window(series: &Series, window: &Window, now_ms: u64, free: Option<Bytes>)
     Growth::Changing { per_minute: per_minute(net) }
 }
 
+/// What a series says that held one value in all cells from the first to the last: what its points
+/// would, without making them. Most holders are like that, for as long as they are watched.
+fn of_one_value((first_ms, last_ms): (u64, u64), window: &Window) -> Growth {
+    let (stretch, (step, _)) = (stretch_ms(window), TIERS[window.tier]);
+    let (begin, end) = (first_ms / stretch, last_ms / stretch);
+    // A point stands at the mean of its stretch.
+    let first_end = last_ms.min((begin + 1) * stretch - step);
+    let last_begin = first_ms.max(end * stretch);
+    let twice = (last_begin + last_ms).saturating_sub(first_ms + first_end);
+    if ((end - begin + 1) as usize) < window.least_points || twice < 2 * window.least_ms {
+        return Growth::NotYet;
+    }
+    Growth::Steady
+}
+
+/// How long a stretch one point stands for, in milliseconds.
+const fn stretch_ms(window: &Window) -> u64 {
+    let (step, _) = TIERS[window.tier];
+    (window.span_ms / step).div_ceil(POINTS as u64) * step
+}
+
 /// Minutes and KiB, at most `POINTS`: each the mean of its stretch, so that a saw-tooth becomes
 /// its level.
 fn thinned(cells: impl Iterator<Item = (u64, u32)>, window: &Window) -> Vec<(f64, f64)> {
-    let (step, _) = TIERS[window.tier];
-    let stretch = (window.span_ms / step).div_ceil(POINTS as u64) * step;
+    let stretch = stretch_ms(window);
     let mut points: Vec<(f64, f64)> = Vec::with_capacity(POINTS + 1);
     let (mut key, mut sum) = (0, (0.0, 0.0, 0.0));
     for (at_ms, cell) in cells {
@@ -189,6 +212,27 @@ mod tests {
     fn constant_and_noisy_levels_are_steady() {
         assert_eq!(of(120, |_| 2_000_000), Growth::Steady);
         assert_eq!(of(120, |n| 2_000_000 + n % 3 * 100), Growth::Steady);
+    }
+
+    #[test]
+    fn one_value_says_what_its_points_would() {
+        for (offset, length) in (0..40).flat_map(|n| (0..260).map(move |m| (n * 7, m * 17))) {
+            let mut series = Series::default();
+            for n in offset..=offset + length {
+                series.push(n * 1_000, 5_000, n == offset);
+            }
+            let now = (offset + length) * 1_000;
+            for window in &WINDOWS {
+                let from = now.saturating_sub(window.span_ms);
+                let points = thinned(series.cells(window.tier, from, now), window);
+                let lasts = points.last().unwrap().0 - points[0].0;
+                let known = points.len() >= window.least_points
+                    && lasts >= window.least_ms as f64 / 60_000.0 - 1e-9;
+                let expected = if known { Growth::Steady } else { Growth::NotYet };
+                let held = series.held(window.tier, from, now).unwrap();
+                assert_eq!(of_one_value(held, window), expected, "{offset} {length}");
+            }
+        }
     }
 
     #[test]

@@ -6,12 +6,15 @@ use super::kept::Kept;
 use super::scene::{ListedRow, Presence, Scene, is_defunct, listed_rows};
 use super::verdict::{self, Case, Link};
 use super::{Growth, Holder, fragment, growth, served};
+use crate::history::listed_on;
 use crate::ids::{Pid, ProcId};
 use crate::sample::{GpuSample, ProcKinds, ProcSample, ProcState, Reading, Why};
 use crate::units::Bytes;
 
 /// A row whose owner is dead, while the driver still lists it.
 struct Ghost<'a> {
+    /// Its place among the rows.
+    row: usize,
     gpu: &'a GpuSample,
     pid: Pid,
     kept_by: Vec<(ProcId, Link)>,
@@ -27,8 +30,11 @@ struct Unlisted<'a> {
 /// All of them: per GPU the listed rows in the driver's order, then those not listed.
 pub fn all(scene: &Scene<'_>, kept: &mut Kept) -> Vec<Holder> {
     let (ghosts, unlisted) = survivors(scene);
+    // Both are in the driver's order.
+    let mut next = ghosts.iter().peekable();
+    let rows = scene.rows.iter().enumerate();
     let mut holders: Vec<Holder> =
-        scene.rows.iter().map(|row| listed(scene, row, &ghosts)).collect();
+        rows.map(|(n, row)| listed(scene, row, next.next_if(|ghost| ghost.row == n))).collect();
     let unaccounted: Vec<Bytes> = scene.tick.gpus.iter().map(rough_unaccounted).collect();
     for process in unlisted.iter().filter(|one| !one.keeps.is_empty() || !only_asks(one.process)) {
         for gpu in places(scene, process, &ghosts, &unaccounted) {
@@ -55,7 +61,7 @@ fn only_asks(process: &ProcSample) -> bool {
 }
 
 fn survivors<'a>(scene: &'a Scene<'a>) -> (Vec<Ghost<'a>>, Vec<Unlisted<'a>>) {
-    let dead = |listed: &&ListedRow<'_>| match listed.presence {
+    let dead = |listed: &ListedRow<'_>| match listed.presence {
         Presence::Gone | Presence::Reused => true,
         Presence::Alive => scene.process(listed.row.pid).is_some_and(|p| is_defunct(p)),
         Presence::NotLooked => false,
@@ -63,8 +69,14 @@ fn survivors<'a>(scene: &'a Scene<'a>) -> (Vec<Ghost<'a>>, Vec<Unlisted<'a>>) {
     let mut ghosts: Vec<_> = scene
         .rows
         .iter()
-        .filter(dead)
-        .map(|listed| Ghost { gpu: listed.gpu, pid: listed.row.pid, kept_by: Vec::new() })
+        .enumerate()
+        .filter(|(_, listed)| dead(listed))
+        .map(|(row, listed)| Ghost {
+            row,
+            gpu: listed.gpu,
+            pid: listed.row.pid,
+            kept_by: Vec::new(),
+        })
         .collect();
     let mut unlisted: Vec<_> = candidates(scene);
     for candidate in &mut unlisted {
@@ -143,26 +155,27 @@ fn rough_unaccounted(gpu: &GpuSample) -> Bytes {
     memory.used - listed_rows(gpu).filter_map(|row| row.used.get()).sum()
 }
 
-fn listed(scene: &Scene<'_>, listed: &ListedRow<'_>, ghosts: &[Ghost<'_>]) -> Holder {
+fn listed(scene: &Scene<'_>, listed: &ListedRow<'_>, ghost: Option<&Ghost<'_>>) -> Holder {
     let ListedRow { gpu, row, track, presence } = *listed;
-    let process = scene.process(row.pid).filter(|_| presence == Presence::Alive);
-    let ghost = ghosts.iter().find(|g| g.pid == row.pid && g.gpu.uuid == gpu.uuid);
+    let found = scene.process(row.pid);
+    let process = found.filter(|_| presence == Presence::Alive);
     let kept_by = ghost.map_or(&[][..], |ghost| &ghost.kept_by);
     let case = Case {
         scene,
         gpu,
         pid: row.pid,
         row: Some(row),
-        process: scene.process(row.pid).map(|process| &**process),
+        process: found.map(|process| &**process),
         track,
         presence,
         survivors: kept_by,
         keeps: &[],
     };
     let verdict = verdict::judge(&case);
-    let listed_on = scene.listed.get(&row.pid).map_or(&[][..], Vec::as_slice);
-    let allocator = process
-        .and_then(|process| fragment::for_gpu(process, &gpu.uuid, &scene.tick.gpus, listed_on));
+    let allocator = process.filter(|process| process.allocator.is_some()).and_then(|process| {
+        let listed_on = listed_on(scene.tick, row.pid);
+        fragment::for_gpu(process, &gpu.uuid, &scene.tick.gpus, &listed_on)
+    });
     Holder {
         gpu: gpu.uuid.clone(),
         index: gpu.index,

@@ -1,17 +1,17 @@
 //! What one view leaves to the next: conclusions whose grounds have not changed.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::scene::Scene;
 use super::workload::{ANCESTORS, Workload, recognise, same_grounds};
 use crate::ids::ProcId;
+use crate::ids::quick::Map;
 use crate::sample::ProcSample;
 
 /// Conclusions, each with the facts that it rests on. With or without them a view is the same.
 #[derive(Debug, Default)]
 pub struct Kept {
-    workloads: HashMap<ProcId, Recognised>,
+    workloads: Map<ProcId, Recognised>,
     round: u64,
 }
 
@@ -33,6 +33,17 @@ impl Recognised {
             && self.above.len() == above.len()
             && self.above.iter().zip(above).all(|(a, b)| same(a, b))
     }
+
+    /// Takes the newest of what is the same: by identity it is found to be that the next time.
+    fn refresh(&mut self, process: &Arc<ProcSample>, above: &[&Arc<ProcSample>]) {
+        let newest = std::iter::once(process).chain(above.iter().copied());
+        let kept = std::iter::once(&mut self.process).chain(&mut self.above);
+        for (kept, newest) in kept.zip(newest) {
+            if !Arc::ptr_eq(kept, newest) {
+                kept.clone_from(newest);
+            }
+        }
+    }
 }
 
 impl Kept {
@@ -48,6 +59,7 @@ impl Kept {
         if let Some(known) = self.workloads.get_mut(&process.id)
             && known.holds(process, above)
         {
+            known.refresh(process, above);
             known.round = round;
             return known.workload.clone();
         }

@@ -1,12 +1,12 @@
 //! The newest looks, joined: who is listed where, who lives, who descends from whom.
 
-use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use super::Moment;
 use crate::history::{History, HolderTrack, Look};
-use crate::ids::{GpuUuid, Pid, ProcId};
+use crate::ids::quick::{Map, Set};
+use crate::ids::{Pid, ProcId};
 use crate::sample::{GpuProc, GpuSample, GpuTick, NvidiaFds, ProcSample, ProcState, Why};
 
 /// Generations that are followed upwards.
@@ -43,37 +43,28 @@ pub struct Scene<'a> {
     pub now_ms: u64,
     pub tick: &'a GpuTick,
     pub look: Option<&'a Look>,
-    /// On which GPUs a pid is listed.
-    pub listed: HashMap<Pid, Vec<&'a GpuUuid>>,
     /// Every listed row once.
     pub rows: Vec<ListedRow<'a>>,
     /// Whether the driver's pids are of another namespace than those of the looks.
     pub strangers: bool,
     /// Pids that are listed and live.
-    living: HashSet<Pid>,
+    living: Set<Pid>,
     /// Ancestors by the parent that they begin with: siblings share them.
-    chains: HashMap<Pid, Rc<[&'a Arc<ProcSample>]>>,
+    chains: Map<Pid, Rc<[&'a Arc<ProcSample>]>>,
 }
 
 impl<'a> Scene<'a> {
     pub fn new(history: &'a History, moment: &'a Moment, tick: &'a GpuTick) -> Self {
-        let mut listed: HashMap<Pid, Vec<&GpuUuid>> = HashMap::new();
-        for gpu in &tick.gpus {
-            for row in listed_rows(gpu) {
-                listed.entry(row.pid).or_default().push(&gpu.uuid);
-            }
-        }
         let mut scene = Self {
             history,
             moment,
             now_ms: moment.now.boot_ms,
             tick,
             look: history.look(),
-            listed,
             rows: Vec::new(),
             strangers: history.look().is_some_and(|look| are_strangers(look, tick)),
-            living: HashSet::new(),
-            chains: HashMap::new(),
+            living: Set::default(),
+            chains: Map::default(),
         };
         for process in scene.look.into_iter().flat_map(|look| look.procs.values()) {
             if !scene.chains.contains_key(&process.parent) {
@@ -83,10 +74,13 @@ impl<'a> Scene<'a> {
         scene.rows = tick
             .gpus
             .iter()
-            .flat_map(|gpu| listed_rows(gpu).map(move |row| (gpu, row)))
-            .filter(|(gpu, row)| !scene.is_repeated(gpu, row.pid))
-            .map(|(gpu, row)| {
-                let track = history.holder(&gpu.uuid, row.pid);
+            .flat_map(|gpu| {
+                let tracks = history.listed_on(&gpu.uuid);
+                listed_rows(gpu).map(move |row| (gpu, row, tracks))
+            })
+            .filter(|(gpu, row, _)| !scene.is_repeated(gpu, row.pid))
+            .map(|(gpu, row, tracks)| {
+                let track = tracks.and_then(|tracks| tracks.get(&row.pid));
                 ListedRow { gpu, row, track, presence: scene.presence(track, row.pid) }
             })
             .collect();

@@ -202,6 +202,12 @@ pub struct Holder {
 }
 
 impl Holder {
+    /// Whether it is on this GPU or instance.
+    pub fn is_on(&self, gpu: &GpuSample) -> bool {
+        // The number tells most apart, and is quicker to compare.
+        self.index == gpu.index && self.gpu == gpu.uuid
+    }
+
     /// The command as one line of unescaped, hostile text; the short name where arguments could
     /// not be read.
     pub fn command(&self) -> String {

@@ -176,7 +176,7 @@ impl Session {
             source,
         )?;
         let (inspector, facts) = Inspector::spawn(probe(options))?;
-        let models = Models::spawn()?;
+        let models = Models::none();
         Ok(Self { options: options.clone(), apart_ms, sampler, samples, inspector, facts, models })
     }
 

@@ -7,10 +7,11 @@ mod tier;
 mod track;
 mod xids;
 
+use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use crate::ids::quick::{Map, Set};
 use crate::ids::{GpuUuid, Pid, ProcId, Stamp};
 use crate::sample::{
     Gap, GpuSample, GpuTick, HostFacts, KillMark, ProcSample, ProcTick, Reading, ScanReport, Tick,
@@ -52,7 +53,7 @@ pub struct Look {
     /// The machine.
     pub host: HostFacts,
     /// What it found.
-    pub procs: HashMap<Pid, Arc<ProcSample>>,
+    pub procs: Map<Pid, Arc<ProcSample>>,
 }
 
 /// What was seen so far, thinned out with age, in bounded memory.
@@ -66,13 +67,13 @@ pub struct History {
     gaps: VecDeque<Gap>,
     kills: VecDeque<KillMark>,
     kills_taken: u64,
-    gpus: HashMap<GpuUuid, GpuTrack>,
+    gpus: Map<GpuUuid, GpuTrack>,
     /// Rows that are listed now, by GPU, and how many.
-    live: HashMap<GpuUuid, HashMap<Pid, HolderTrack>>,
+    live: Map<GpuUuid, Map<Pid, HolderTrack>>,
     live_rows: usize,
     dead: VecDeque<HolderTrack>,
-    listed: HashSet<Pid>,
-    procs: HashMap<ProcId, ProcTrack>,
+    listed: Set<Pid>,
+    procs: Map<ProcId, ProcTrack>,
     runs: usize,
     xids: xids::Xids,
 }
@@ -235,7 +236,8 @@ impl History {
     fn take_procs(&mut self, tick: ProcTick) {
         let at_ms = tick.at.boot_ms;
         let mut before = self.look.take().map(|look| look.procs).unwrap_or_default();
-        let mut procs = HashMap::with_capacity(tick.procs.len().min(MAX_PROCS));
+        let mut procs = Map::default();
+        procs.reserve(tick.procs.len().min(MAX_PROCS));
         for process in tick.procs.into_iter().take(MAX_PROCS) {
             let listed = self.listed.contains(&process.id.pid);
             self.procs
@@ -247,7 +249,7 @@ impl History {
             procs.insert(process.id.pid, kept.unwrap_or_else(|| Arc::new(process)));
         }
         self.procs.retain(|id, _| procs.get(&id.pid).is_some_and(|process| process.id == *id));
-        for track in self.live.values_mut().flat_map(HashMap::values_mut) {
+        for track in self.live.values_mut().flat_map(Map::values_mut) {
             track.look(at_ms, procs.get(&track.pid));
         }
         let look = Look { at: tick.at, scan: tick.scan, host: tick.host, procs };
@@ -258,7 +260,7 @@ impl History {
 
     fn push_allocated(&mut self, at_ms: u64, look: &Look) {
         let Some(tick) = &self.gpu_tick else { return };
-        let mut sums: HashMap<GpuUuid, Bytes> = HashMap::new();
+        let mut sums: Map<GpuUuid, Bytes> = Map::default();
         for process in look.procs.values() {
             let Some(Reading::Value(allocator)) = &process.allocator else { continue };
             let listed = listed_on(tick, process.id.pid);
@@ -288,7 +290,7 @@ impl History {
         if self.runs > MAX_RUNS {
             let share = (MAX_RUNS * 3 / 4 / self.live_rows.max(1)).max(3);
             self.runs = 0;
-            for track in self.live.values_mut().flat_map(HashMap::values_mut) {
+            for track in self.live.values_mut().flat_map(Map::values_mut) {
                 track.bytes.thin(share);
                 self.runs += track.bytes.weight();
             }
@@ -355,9 +357,14 @@ impl History {
         self.live.get(gpu)?.get(&pid)
     }
 
+    /// The past of all rows that are listed now on one GPU.
+    pub fn listed_on(&self, gpu: &GpuUuid) -> Option<&Map<Pid, HolderTrack>> {
+        self.live.get(gpu)
+    }
+
     /// Every row that is remembered: listed now, and not any more, in no order.
     pub fn holders(&self) -> impl Iterator<Item = &HolderTrack> {
-        self.live.values().flat_map(HashMap::values).chain(&self.dead)
+        self.live.values().flat_map(Map::values).chain(&self.dead)
     }
 
     /// Rows that left the lists, the longest gone first.

@@ -89,6 +89,9 @@ impl Tier {
     /// The highest figure of `from..=to`.
     fn highest(&self, from: u32, to: u32) -> Cell {
         let to = to.min(self.last_slot);
+        if self.first_slot().is_none_or(|first| to < first) {
+            return NONE;
+        }
         let next = self.runs.partition_point(|run| run.slot <= from);
         let mut highest = NONE;
         for run in self.runs.range(next.saturating_sub(1)..) {
@@ -182,6 +185,22 @@ impl Series {
         let (step, _) = TIERS[tier];
         let held = |run: &Run| run.value != NONE && run.slot <= slot(from_ms, step);
         self.tiers[tier].runs.back().is_some_and(held)
+    }
+
+    /// Where it held one value in all cells of one width from `from_ms` to `to_ms`: the first and
+    /// the last of them, in milliseconds.
+    pub fn held(&self, tier: usize, from_ms: u64, to_ms: u64) -> Option<(u64, u64)> {
+        let (step, _) = TIERS[tier];
+        let held = &self.tiers[tier];
+        let (from, last) = (slot(from_ms, step), held.last_slot.min(slot(to_ms, step)));
+        let run = held.runs.back().filter(|run| run.value != NONE && run.slot <= last)?;
+        // What came before it lies outside, or is unknown.
+        let before = held.runs.len().checked_sub(2).and_then(|n| held.runs.get(n));
+        let alone = run.slot <= from
+            || before.is_none()
+            || (held.runs.len() == 2 && before.is_some_and(|before| before.value == NONE));
+        let first = run.slot.max(from);
+        (alone && first <= last).then(|| (u64::from(first) * step, u64::from(last) * step))
     }
 
     /// The oldest moment that it has a cell for, in milliseconds.

@@ -1,8 +1,9 @@
 //! Whether the rules would find the same again.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 
 use crate::analyze::{Fragmentation, GpuView, Growth, Holder, View};
+use crate::ids::quick::Quick;
 use crate::sample::Reading;
 use crate::units::Bytes;
 
@@ -10,7 +11,7 @@ use crate::units::Bytes;
 /// what its allocator says. The time that passes is not in it, nor are facts that stay as long as a
 /// process does.
 pub fn grounds(view: &View) -> u64 {
-    let mut hash = DefaultHasher::new();
+    let mut hash = Quick::default();
     view.procs_age_ms.is_some().hash(&mut hash);
     view.gpus.iter().for_each(|gpu| of_gpu(gpu, &mut hash));
     view.holders.iter().for_each(|holder| of_holder(holder, &mut hash));
@@ -20,7 +21,7 @@ pub fn grounds(view: &View) -> u64 {
     hash.finish()
 }
 
-fn of_gpu(gpu: &GpuView, hash: &mut DefaultHasher) {
+fn of_gpu(gpu: &GpuView, hash: &mut Quick) {
     let memory = gpu.sample.memory.value();
     memory.map(|memory| (memory.total, memory.used, memory.free)).hash(hash);
     of_growth(&gpu.growth, hash);
@@ -28,7 +29,7 @@ fn of_gpu(gpu: &GpuView, hash: &mut DefaultHasher) {
     (gpu.sample.processes.why(), gpu.unaccounted_causes.len()).hash(hash);
 }
 
-fn of_holder(holder: &Holder, hash: &mut DefaultHasher) {
+fn of_holder(holder: &Holder, hash: &mut Quick) {
     (holder.index, holder.pid, holder.id, holder.listed, holder.bytes).hash(hash);
     (holder.verdict.class, holder.verdict.zombie, holder.survivors.len()).hash(hash);
     of_growth(&holder.growth, hash);
@@ -44,7 +45,7 @@ fn of_holder(holder: &Holder, hash: &mut DefaultHasher) {
     }
 }
 
-fn of_growth(growth: &Growth, hash: &mut DefaultHasher) {
+fn of_growth(growth: &Growth, hash: &mut Quick) {
     std::mem::discriminant(growth).hash(hash);
     if let Growth::Changing { per_minute } | Growth::Trend { per_minute, .. } = growth {
         per_minute.0.to_bits().hash(hash);

@@ -1,18 +1,15 @@
 //! A few looks for the commands that print once and end: with a deadline, and never more than that.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, timeout_at};
 
 use crate::history::History;
-use crate::ids::Pid;
 use crate::runtime::inspector::{Inspector, Listed};
 use crate::runtime::sampler::{Sampled, Sampler};
 use crate::sample::Tick;
 use crate::source::{InFlight, SourceError};
-use crate::units::Bytes;
 
 /// What a command wants to know.
 #[derive(Debug, Clone, Copy)]
@@ -97,10 +94,16 @@ fn stall(sampler: &Sampler, began: Instant) -> Stall {
 /// Every process that the driver lists on any GPU, by pid, once.
 pub fn listed_pids(tick: &Tick) -> Vec<Listed> {
     let Tick::Gpus(tick) = tick else { return Vec::new() };
-    let mut held = BTreeMap::<Pid, Option<Bytes>>::new();
-    for process in tick.gpus.iter().filter_map(|gpu| gpu.processes.value()).flatten() {
-        let vram = held.entry(process.pid).or_insert(Some(Bytes::ZERO));
-        *vram = vram.zip(process.used.get()).map(|(sum, more)| sum + more);
-    }
-    held.into_iter().map(|(pid, vram)| Listed { pid, vram }).collect()
+    let rows = tick.gpus.iter().filter_map(|gpu| gpu.processes.value()).flatten();
+    let mut held: Vec<Listed> =
+        rows.map(|row| Listed { pid: row.pid, vram: row.used.get() }).collect();
+    held.sort_by_key(|one| one.pid);
+    held.dedup_by(|more, one| {
+        let same = more.pid == one.pid;
+        if same {
+            one.vram = one.vram.zip(more.vram).map(|(sum, more)| sum + more);
+        }
+        same
+    });
+    held
 }

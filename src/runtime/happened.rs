@@ -4,12 +4,10 @@ use crate::runtime::input::Input;
 use crate::runtime::live::Answer;
 use crate::runtime::sampler::Sampled;
 use crate::runtime::screen::Drained;
-use crate::runtime::signals::Signal;
 use crate::sample::{KillEvent, Tick};
 
 /// Everything that can happen.
 pub(super) enum Happened {
-    Signal(Signal),
     Input(Option<Input>),
     Sampled(Option<Sampled>),
     Facts(Option<Tick>),

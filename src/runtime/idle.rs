@@ -21,8 +21,9 @@ const STARTED: Duration = Duration::from_secs(3);
 
 /// How often processes are looked at while an earlier moment is shown, in milliseconds.
 const PAUSED_LOOK_MS: u64 = 4_500;
-/// The refresh interval at the least while nobody sees the screen, in milliseconds.
-const HIDDEN_INTERVAL_MS: u64 = 5_000;
+/// The refresh interval at the least while nobody sees the screen, in milliseconds. A machine among
+/// several counts as silent after 5 s.
+const HIDDEN_INTERVAL_MS: u64 = 4_000;
 
 /// How often it is worth looking.
 #[derive(Debug, Default)]
@@ -44,9 +45,9 @@ impl Rhythm {
         due
     }
 
-    /// The refresh interval where the user has chosen this one.
-    pub fn interval_ms(&self, chosen_ms: u64) -> u64 {
-        if self.hidden { chosen_ms.max(HIDDEN_INTERVAL_MS) } else { chosen_ms }
+    /// The refresh interval is no shorter than this, in milliseconds, whatever the user has chosen.
+    pub const fn least_ms(&self) -> u64 {
+        if self.hidden { HIDDEN_INTERVAL_MS } else { 0 }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Keys, mouse and pastes, read on a thread of their own.
+//! Keys, mouse, pastes and signals, read on a thread of their own.
 //!
 //! crossterm's reader spins for ever once the terminal has hung up, so that is looked for first; and
 //! its event stream would do so inside the loop.
@@ -12,19 +12,23 @@ use crossterm::event::{self, Event};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use tokio::sync::mpsc;
 
-/// What came from the terminal.
+use crate::runtime::signals::{Signal, Signals};
+
+/// What came from the terminal, or from the system on its behalf.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Hash)]
 pub enum Input {
     /// A key, the mouse, a paste.
     Event(Event),
+    /// A signal.
+    Signal(Signal),
     /// The terminal is gone; nothing more will come.
     Gone,
 }
 
-/// Starts reading.
+/// Starts reading, and catches signals from then on.
 ///
 /// # Errors
-/// Where there is no terminal to read, or no thread to be had.
+/// Where there is no terminal to read, no signal can be caught, or no thread is to be had.
 pub fn spawn() -> io::Result<mpsc::Receiver<Input>> {
     let tty: OwnedFd = if io::stdin().is_terminal() {
         io::stdin().as_fd().try_clone_to_owned()?
@@ -32,17 +36,26 @@ pub fn spawn() -> io::Result<mpsc::Receiver<Input>> {
         File::open("/dev/tty")?.into()
     };
     let (events, events_in) = mpsc::channel(64);
+    let mut signals = Signals::catch()?;
     std::thread::Builder::new()
         .name("tty-in".to_owned())
         .stack_size(128 * 1024)
-        .spawn(move || read(&tty, &events))?;
+        .spawn(move || read(&tty, &mut signals, &events))?;
     Ok(events_in)
 }
 
-fn read(tty: &OwnedFd, events: &mpsc::Sender<Input>) {
+fn read(tty: &OwnedFd, signals: &mut Signals, events: &mpsc::Sender<Input>) {
     loop {
-        match wait(tty) {
+        match wait(tty, signals) {
             Wait::Bytes => {}
+            Wait::Signals => {
+                for signal in signals.arrived() {
+                    if events.blocking_send(Input::Signal(signal)).is_err() {
+                        return;
+                    }
+                }
+                continue;
+            }
             Wait::Again => continue,
             Wait::HungUp => break,
         }
@@ -64,19 +77,24 @@ fn read(tty: &OwnedFd, events: &mpsc::Sender<Input>) {
 
 enum Wait {
     Bytes,
+    Signals,
     Again,
     HungUp,
 }
 
-fn wait(tty: &OwnedFd) -> Wait {
-    let mut fds = [PollFd::new(tty.as_fd(), PollFlags::POLLIN)];
+fn wait(tty: &OwnedFd, signals: &Signals) -> Wait {
+    let of = |fd| PollFd::new(fd, PollFlags::POLLIN);
+    let mut fds = [of(tty.as_fd()), of(signals.as_fd())];
     match poll(&mut fds, PollTimeout::NONE) {
         Err(nix::errno::Errno::EINTR) => return Wait::Again,
         Err(_) => return Wait::HungUp,
         Ok(_) => {}
     }
-    let seen = fds[0].revents().unwrap_or(PollFlags::empty());
-    if seen.intersects(PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL) {
+    let [seen, signalled] = fds.map(|fd| fd.revents().unwrap_or(PollFlags::empty()));
+    if signalled.contains(PollFlags::POLLIN) {
+        // First: one that hangs up says so by a signal too.
+        Wait::Signals
+    } else if seen.intersects(PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL) {
         Wait::HungUp
     } else if seen.contains(PollFlags::POLLIN) {
         Wait::Bytes

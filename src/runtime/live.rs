@@ -110,7 +110,7 @@ impl Live {
             samples,
             facts,
             answers,
-            models: Models::spawn()?,
+            models: Models::none(),
             killing: None,
             fleet,
             answer_to,
@@ -234,6 +234,9 @@ impl Live {
             return self.show_hosts();
         }
         self.stale = false;
+        // The last one goes first: what it held is what the next one needs.
+        self.view.holders = Vec::new();
+        self.view.gpus = Vec::new();
         self.view = self.conclusions.view(&self.history, &self.moment());
         crate::runtime::journal::look(&self.view);
         crate::analyze::select::keep(&mut self.view, &self.options.gpus);
@@ -308,11 +311,12 @@ impl Live {
     }
 
     pub(super) fn pace(&mut self) {
+        let least_ms = self.rhythm.least_ms();
         if let Feed::Driver { sampler, .. } = &self.feed {
-            sampler.set_interval(self.rhythm.interval_ms(self.options.interval_ms));
+            sampler.set_interval(self.options.interval_ms.max(least_ms));
         }
         if let Some(fleet) = &mut self.fleet {
-            fleet.look_all(&self.options);
+            fleet.look_all(&self.options, least_ms);
         }
     }
 

@@ -5,10 +5,9 @@ mod hosts;
 mod killing;
 
 use std::io::{self, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{self, Receiver};
-use tokio::time::{Instant, sleep_until};
 
 use crate::analyze::KillPlan;
 use crate::runtime::alerts::Notifier;
@@ -18,11 +17,12 @@ use crate::runtime::input::{self, Input};
 use crate::runtime::kill;
 use crate::runtime::live::{Answer, From, Live};
 use crate::runtime::options::Options;
+use crate::runtime::parking::Parking;
 use crate::runtime::reload;
 use crate::runtime::replaying::Past;
 use crate::runtime::sampler::Sampled;
 use crate::runtime::screen::{Drained, Screen, test_panic};
-use crate::runtime::signals::{Signal, Signals, stop_self};
+use crate::runtime::signals::{Signal, stop_self};
 use crate::sample::Tick;
 use crate::ui::{self, App, Context, Effect, Event, Message};
 
@@ -52,36 +52,30 @@ pub enum End {
 /// Where there is no terminal to be had, or no thread.
 pub fn run(app: App, options: Options, from: From) -> io::Result<End> {
     crate::runtime::footprint::share_one_heap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let end = runtime.block_on(async {
-        let (drained, drained_in) = mpsc::channel(4);
-        let mouse = options.mouse;
-        let notifier = Notifier::spawn(options.alerts, options.alert_actions.clone())?;
-        // The source is asked while the terminal is being prepared.
-        let live = Live::open(app, options, from)?;
-        let screen = Screen::open(mouse, move |what| drop(drained.try_send(what)))?;
-        let input = input::spawn()?;
-        let signals = Signals::catch()?;
-        let mut looper = Looper {
-            notifier,
-            live,
-            screen,
-            input,
-            signals,
-            drained: drained_in,
-            draw_at: Some(Instant::now() + FIRST),
-            last_frame: None,
-            at_start: FRAMES_AT_START,
-            end: None,
-            idle: Idle::default(),
-            plan: None,
-        };
-        let end = looper.run().await;
-        looper.screen.close();
-        end
-    });
+    let (drained, drained_in) = mpsc::channel(4);
+    let mouse = options.mouse;
+    let notifier = Notifier::spawn(options.alerts, options.alert_actions.clone())?;
+    // The source is asked while the terminal is being prepared.
+    let live = Live::open(app, options, from)?;
+    let screen = Screen::open(mouse, move |what| drop(drained.try_send(what)))?;
+    let input = input::spawn()?;
+    let mut looper = Looper {
+        notifier,
+        live,
+        screen,
+        input,
+        parking: Parking::here(),
+        drained: drained_in,
+        draw_at: Some(Instant::now() + FIRST),
+        last_frame: None,
+        at_start: FRAMES_AT_START,
+        end: None,
+        idle: Idle::default(),
+        plan: None,
+    };
+    let end = looper.run();
+    looper.screen.close();
     // Threads that hang in the driver are not waited for.
-    runtime.shutdown_background();
     end
 }
 
@@ -89,7 +83,7 @@ struct Looper {
     live: Live,
     screen: Screen,
     input: Receiver<Input>,
-    signals: Signals,
+    parking: Parking,
     drained: Receiver<Drained>,
     /// When the next frame is wanted; `None` when what is shown is right.
     draw_at: Option<Instant>,
@@ -104,9 +98,9 @@ struct Looper {
 }
 
 impl Looper {
-    async fn run(&mut self) -> io::Result<End> {
+    fn run(&mut self) -> io::Result<End> {
         loop {
-            let happened = self.next().await;
+            let happened = self.next();
             self.take(happened)?;
             if let Some(end) = self.end {
                 return Ok(end);
@@ -117,28 +111,29 @@ impl Looper {
         }
     }
 
-    async fn next(&mut self) -> Happened {
+    fn next(&mut self) -> Happened {
         let clock = self.wake_at();
-        let live = &mut self.live;
+        let Self { live, input, drained, parking, .. } = self;
         let killing = async {
             match &mut live.killing {
                 Some(killing) => killing.next().await,
                 None => std::future::pending().await,
             }
         };
-        tokio::select! {
-            biased;
-            signal = self.signals.next() => Happened::Signal(signal),
-            input = self.input.recv() => Happened::Input(input),
-            sampled = live.samples.recv() => Happened::Sampled(sampled),
-            tick = live.facts.recv() => Happened::Facts(tick),
-            drained = self.drained.recv() => Happened::Drained(drained),
-            event = killing => Happened::Kill(event),
-            () = hosts::news(live.fleet.as_ref()) => Happened::Hosts,
-            answer = live.answers.recv() => Happened::Answer(answer),
-            _ = live.models.next() => Happened::Model,
-            () = sleep_until(clock) => Happened::Clock,
-        }
+        let next = async {
+            tokio::select! {
+                biased;
+                input = input.recv() => Happened::Input(input),
+                sampled = live.samples.recv() => Happened::Sampled(sampled),
+                tick = live.facts.recv() => Happened::Facts(tick),
+                drained = drained.recv() => Happened::Drained(drained),
+                event = killing => Happened::Kill(event),
+                () = hosts::news(live.fleet.as_ref()) => Happened::Hosts,
+                answer = live.answers.recv() => Happened::Answer(answer),
+                _ = live.models.next() => Happened::Model,
+            }
+        };
+        parking.wait(next, clock).unwrap_or(Happened::Clock)
     }
 
     /// When something is due although nothing arrives.
@@ -155,7 +150,7 @@ impl Looper {
 
     fn take(&mut self, happened: Happened) -> io::Result<()> {
         match happened {
-            Happened::Signal(signal) => self.signal(signal)?,
+            Happened::Input(Some(Input::Signal(signal))) => self.signal(signal)?,
             Happened::Input(Some(Input::Event(event))) => self.input(event)?,
             Happened::Input(Some(Input::Gone) | None)
             | Happened::Drained(Some(Drained::Gone) | None) => self.end = Some(End::HungUp),

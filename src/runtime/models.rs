@@ -1,5 +1,5 @@
 //! Headers of the models that run: read once per file on a thread of their own, since a file can lie
-//! on a disk that does not answer.
+//! on a disk that does not answer. The thread begins with the first of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -23,22 +23,17 @@ type Answer = (String, Reading<ModelFacts>);
 pub struct Models {
     known: BTreeMap<String, Reading<ModelFacts>>,
     asked: BTreeSet<String>,
-    to: SyncSender<String>,
+    /// The thread, once there is something to read.
+    to: Option<SyncSender<String>>,
+    answer: mpsc::Sender<Answer>,
     answers: mpsc::Receiver<Answer>,
 }
 
 impl Models {
-    /// Starts its thread.
-    ///
-    /// # Errors
-    /// Where no thread is to be had.
-    pub fn spawn() -> io::Result<Self> {
-        let (to, paths) = sync_channel(QUEUE);
+    /// Of none yet.
+    pub fn none() -> Self {
         let (answer, answers) = mpsc::channel(QUEUE);
-        std::thread::Builder::new()
-            .name("models".to_owned())
-            .spawn(move || read(&paths, &answer))?;
-        Ok(Self { known: BTreeMap::new(), asked: BTreeSet::new(), to, answers })
+        Self { known: BTreeMap::new(), asked: BTreeSet::new(), to: None, answer, answers }
     }
 
     /// Puts what is known into a view, and asks for what is not.
@@ -49,10 +44,12 @@ impl Models {
             match self.known.get(path) {
                 Some(facts) => drop(models.insert(path.to_owned(), facts.clone())),
                 None if self.asked.contains(path) => {}
-                None if self.to.try_send(path.to_owned()).is_ok() => {
-                    self.asked.insert(path.to_owned());
+                None => {
+                    let asks = reader(&mut self.to, &self.answer);
+                    if asks.is_some_and(|to| to.try_send(path.to_owned()).is_ok()) {
+                        self.asked.insert(path.to_owned());
+                    }
                 }
-                None => {}
             }
         }
         view.models = models;
@@ -87,6 +84,21 @@ impl Models {
         }
         self.known.insert(path, facts);
     }
+}
+
+/// The thread that reads; `None` where none is to be had now.
+fn reader<'t>(
+    to: &'t mut Option<SyncSender<String>>,
+    answer: &mpsc::Sender<Answer>,
+) -> Option<&'t SyncSender<String>> {
+    if to.is_none() {
+        let (paths, paths_in) = sync_channel(QUEUE);
+        let answer = answer.clone();
+        let thread = std::thread::Builder::new().name("models".to_owned());
+        thread.spawn(move || read(&paths_in, &answer)).ok()?;
+        *to = Some(paths);
+    }
+    to.as_ref()
 }
 
 fn read(paths: &Receiver<String>, answers: &mpsc::Sender<Answer>) {

@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use crossterm::{cursor, event, queue, terminal};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use rustix::fs::{Mode, OFlags};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, ttyname};
+use rustix::termios::{
+    OptionalActions, Termios, Winsize, tcgetattr, tcgetwinsize, tcsetattr, ttyname,
+};
 
 use crate::ui::grid::{Grid, difference};
 
@@ -41,6 +43,10 @@ const IN_ORDER: &[u8] = b"\x1b[8l";
 /// As a shell expects it.
 const REORDERED: &[u8] = b"\x1b[8h";
 
+/// A change of size is told by a signal. One that is not, as to a job in the background, is noticed
+/// after so many frames.
+const BELIEVED: u8 = 16;
+
 static BEFORE: OnceLock<Before> = OnceLock::new();
 /// The terminal is not taken again from here on.
 static LEAVING: AtomicBool = AtomicBool::new(false);
@@ -50,6 +56,8 @@ pub struct Screen {
     tty: OwnedFd,
     /// The same terminal, opened so that a write never waits; where that could be done.
     at_once: Option<File>,
+    /// Its size, and for how many frames more that is believed; 0 where it has to be read.
+    size: (Winsize, u8),
     /// What it shows, where that is known.
     shown: Option<Grid>,
     /// The next picture, kept for its room.
@@ -88,9 +96,11 @@ impl Screen {
             .name("tty-out".to_owned())
             .stack_size(64 * 1024)
             .spawn(move || write_frames(out, &frames_in, &flag, &acks_out, &drained))?;
+        let size = (tcgetwinsize(&own)?, 0);
         let mut screen = Self {
             tty: own,
             at_once,
+            size,
             shown: None,
             next: Grid::default(),
             bytes: Vec::new(),
@@ -133,11 +143,15 @@ impl Screen {
     /// # Errors
     /// Where the terminal's size cannot be read.
     pub fn draw(&mut self, draw: impl FnOnce(&mut Grid)) -> io::Result<()> {
-        let size = tcgetwinsize(&self.tty)?;
-        self.next.clear(size.ws_col, size.ws_row);
+        if self.size.1 == 0 {
+            self.size = (tcgetwinsize(&self.tty)?, BELIEVED);
+        }
+        self.size.1 -= 1;
+        self.next.clear(self.size.0.ws_col, self.size.0.ws_row);
         draw(&mut self.next);
         difference(self.shown.as_ref(), &self.next, &mut self.bytes);
-        let before = self.shown.take().unwrap_or_default();
+        let mut before = self.shown.take().unwrap_or_default();
+        before.number_as(&self.next);
         self.shown = Some(std::mem::replace(&mut self.next, before));
         self.hand_over();
         Ok(())
@@ -166,9 +180,10 @@ impl Screen {
         }
     }
 
-    /// Forgets the picture, so that the next frame is drawn in full.
+    /// Forgets the picture, so that the next frame is drawn in full, and the size.
     pub fn invalidate(&mut self) {
         self.shown = None;
+        self.size.1 = 0;
     }
 
     fn hand_over(&mut self) {

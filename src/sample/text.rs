@@ -71,12 +71,21 @@ pub fn width(clean: &str) -> usize {
 /// Makes a hostile text clean and fit for `columns`, with `ellipsis` at its end where it is cut.
 /// Reads no more of it than is shown.
 pub fn fit<'a>(text: &'a str, columns: usize, ellipsis: &str, ascii: bool) -> Cow<'a, str> {
-    if text.len() <= columns && text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+    let plain = |bytes: &[u8]| bytes.iter().all(|byte| (0x20..0x7f).contains(byte));
+    if text.len() <= columns && plain(text.as_bytes()) {
         return Cow::Borrowed(text);
     }
     let (mut out, mut used) = (String::new(), 0);
     // The length and the columns of what remains if the rest has to go.
     let (mut keep, room) = (0, columns.saturating_sub(width(ellipsis)));
+    if text.as_bytes().get(..=columns).is_some_and(plain) {
+        // One column more than there is room for, each of one letter.
+        out.push_str(text.get(..room).unwrap_or_default());
+        if room + width(ellipsis) <= columns {
+            out.push_str(ellipsis);
+        }
+        return Cow::Owned(out);
+    }
     let ascii_chars = |c| if ascii && !char::is_ascii(&c) { '?' } else { c };
     for c in Cleaned::new(text) {
         let columns_of_c = if ascii { 1 } else { char_width(c) };
@@ -218,6 +227,15 @@ mod tests {
             prop_assert!(!once.chars().any(char::is_control));
             prop_assert_eq!(&clean(&once), &once);
             prop_assert!(clean_ascii(&text).bytes().all(|byte| (0x20..0x7f).contains(&byte)));
+        }
+
+        /// The mark belongs to a letter that is cut off: it changes nothing, and takes another way.
+        #[test]
+        fn plain_text_is_cut_as_any_other(text in "[ -~]{0,40}", columns in 0_usize..39) {
+            prop_assume!(text.len() > columns + 1);
+            let (head, tail) = text.split_at(columns + 1);
+            let marked = format!("{head}\u{301}{tail}");
+            prop_assert_eq!(fit(&text, columns, "…", false), fit(&marked, columns, "…", false));
         }
 
         #[test]

@@ -1,6 +1,6 @@
-//! A screen of cells, and the bytes that turn one screen into the next. A cell is 16 plain bytes:
-//! ratatui's own takes 40 and holds text on the heap, which made emptying and comparing two screens
-//! the larger part of a frame.
+//! A screen of cells, and the bytes that turn one screen into the next. A cell is one number of 8
+//! bytes: ratatui's own takes 40 and holds text on the heap, which made emptying and comparing two
+//! screens the larger part of a frame.
 
 use std::io::Write as _;
 
@@ -8,6 +8,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
+use super::ink::{Ink, Inks};
 use super::packed::{packed, unpacked};
 use crate::sample::text;
 
@@ -19,40 +20,26 @@ const BLANK: u32 = ' ' as u32;
 /// A gap of so many equal cells is written over: that is no longer than to jump over it.
 const SHORT_GAP: u16 = 3;
 
-/// One cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Cell {
-    symbol: u32,
-    ink: Ink,
+/// One cell: its character, and the number of its look above it. Rows of plain numbers are compared
+/// as fast as memory is read.
+type Cell = u64;
+
+const EMPTY: Cell = BLANK as Cell;
+
+const fn cell(symbol: u32, ink: u32) -> Cell {
+    symbol as Cell | (ink as Cell) << 32
 }
 
-/// How a cell looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Ink {
-    fore: u32,
-    back: u32,
-    modifier: u32,
+const fn symbol(cell: Cell) -> u32 {
+    cell as u32
 }
 
-const EMPTY: Cell = Cell { symbol: BLANK, ink: Ink { fore: 0, back: 0, modifier: 0 } };
+const fn ink(cell: Cell) -> u32 {
+    (cell >> 32) as u32
+}
 
-impl Ink {
-    fn patch(&mut self, style: Style) {
-        if let Some(fore) = style.fg {
-            self.fore = packed(fore);
-        }
-        if let Some(back) = style.bg {
-            self.back = packed(back);
-        }
-        self.modifier &= !u32::from(style.sub_modifier.bits());
-        self.modifier |= u32::from(style.add_modifier.bits());
-    }
-
-    fn of(style: Style) -> Self {
-        let mut ink = Self::default();
-        ink.patch(style);
-        ink
-    }
+const fn with_symbol(of: Cell, symbol: u32) -> Cell {
+    cell(symbol, ink(of))
 }
 
 /// A screen.
@@ -62,6 +49,9 @@ pub struct Grid {
     height: u16,
     cells: Vec<Cell>,
     clusters: Vec<Box<str>>,
+    inks: Inks,
+    /// Whether any character takes two columns.
+    wide: bool,
 }
 
 impl Grid {
@@ -78,6 +68,13 @@ impl Grid {
         self.cells.clear();
         self.cells.resize(usize::from(width) * usize::from(height), EMPTY);
         self.clusters.clear();
+        self.inks.bound();
+        self.wide = false;
+    }
+
+    /// Numbers looks as another screen does: the two are then quickly compared.
+    pub fn number_as(&mut self, other: &Self) {
+        self.inks.adopt(&other.inks);
     }
 
     /// All of it.
@@ -93,11 +90,11 @@ impl Grid {
     /// Writes a clean text from a column on, up to before column `end`; gives the column behind it.
     /// A wide character that does not fit ends it.
     pub fn put(&mut self, x: u16, y: u16, words: &str, style: Style, end: u16) -> u16 {
-        let (end, ink) = (end.min(self.width), Ink::of(style));
+        let (end, ink) = (end.min(self.width), self.inks.number(Ink::of(style)));
         let Some(row) = self.place(0, y) else { return x };
         let (mut at, mut last) = (x, None);
         for c in words.chars() {
-            let columns = text::char_width(c) as u16;
+            let columns = if (' '..='~').contains(&c) { 1 } else { text::char_width(c) as u16 };
             if columns == 0 {
                 if let Some(last) = last {
                     self.join(last, c);
@@ -118,33 +115,47 @@ impl Grid {
         at
     }
 
-    /// Sets one cell, and what is left of a wide character that it cuts.
-    fn set(&mut self, place: usize, symbol: u32, ink: Ink) {
-        let cut_before =
-            symbol != BEHIND && self.cells.get(place).is_some_and(|c| c.symbol == BEHIND);
-        if cut_before && let Some(base) = place.checked_sub(1).and_then(|p| self.cells.get_mut(p)) {
-            base.symbol = BLANK;
+    /// Repeats a character of one column up to before column `end`.
+    pub fn fill(&mut self, x: u16, y: u16, glyph: &str, style: Style, end: u16) {
+        let (end, ink) = (end.min(self.width), self.inks.number(Ink::of(style)));
+        let (Some(row), Some(c)) = (self.place(0, y), glyph.chars().next()) else { return };
+        for at in x..end {
+            self.set(row + usize::from(at), c as u32, ink);
         }
-        let Some(cell) = self.cells.get_mut(place) else { return };
-        *cell = Cell { symbol, ink };
-        if let Some(next) = self.cells.get_mut(place + 1)
-            && next.symbol == BEHIND
-        {
-            next.symbol = BLANK;
+    }
+
+    /// Sets one cell, and what is left of a wide character that it cuts.
+    fn set(&mut self, place: usize, symbol_of: u32, ink: u32) {
+        if symbol_of == BEHIND {
+            self.wide = true;
+        }
+        if self.wide {
+            let is_behind = |cell: &&mut Cell| symbol(**cell) == BEHIND;
+            let cuts =
+                symbol_of != BEHIND && self.cells.get_mut(place).is_some_and(|c| is_behind(&c));
+            if cuts && let Some(base) = place.checked_sub(1).and_then(|p| self.cells.get_mut(p)) {
+                *base = with_symbol(*base, BLANK);
+            }
+            if let Some(next) = self.cells.get_mut(place + 1).filter(is_behind) {
+                *next = with_symbol(*next, BLANK);
+            }
+        }
+        if let Some(to) = self.cells.get_mut(place) {
+            *to = cell(symbol_of, ink);
         }
     }
 
     /// Puts a mark on the character before it.
     fn join(&mut self, place: usize, mark: char) {
-        let Some(symbol) = self.cells.get(place).map(|cell| cell.symbol) else { return };
+        let Some(base) = self.cells.get(place).copied() else { return };
         let mut joined = String::new();
-        match self.clusters.get((symbol & !CLUSTER) as usize) {
-            Some(known) if symbol & CLUSTER != 0 => joined.push_str(known),
-            _ => joined.extend(char::from_u32(symbol)),
+        match self.clusters.get((symbol(base) & !CLUSTER) as usize) {
+            Some(known) if symbol(base) & CLUSTER != 0 => joined.push_str(known),
+            _ => joined.extend(char::from_u32(symbol(base))),
         }
         joined.push(mark);
-        if let Some(cell) = self.cells.get_mut(place) {
-            cell.symbol = CLUSTER | self.clusters.len() as u32;
+        if let Some(to) = self.cells.get_mut(place) {
+            *to = with_symbol(base, CLUSTER | self.clusters.len() as u32);
             self.clusters.push(joined.into());
         }
     }
@@ -153,47 +164,65 @@ impl Grid {
     pub fn tint(&mut self, x: u16, y: u16, width: u16, style: Style) {
         let end = x.saturating_add(width).min(self.width);
         let (Some(from), true) = (self.place(x, y), x < end) else { return };
-        let cells = self.cells.get_mut(from..from + usize::from(end - x));
-        cells.into_iter().flatten().for_each(|cell| cell.ink.patch(style));
+        let Some(cells) = self.cells.get_mut(from..from + usize::from(end - x)) else { return };
+        for to in cells {
+            let mut tinted = self.inks.get(ink(*to));
+            tinted.patch(style);
+            *to = cell(symbol(*to), self.inks.number(tinted));
+        }
     }
 
     /// Puts a ground and an ink where there is none but the terminal's own.
     pub fn lay(&mut self, paper: Style) {
         let (fore, back) = (paper.fg.map_or(0, packed), paper.bg.map_or(0, packed));
-        for ink in self.cells.iter_mut().map(|cell| &mut cell.ink) {
-            if ink.fore == 0 {
-                ink.fore = fore;
-            }
-            if ink.back == 0 {
-                ink.back = back;
-            }
+        if (fore, back) == (0, 0) {
+            return;
+        }
+        let laid = |ink: Ink| Ink {
+            fore: if ink.fore == 0 { fore } else { ink.fore },
+            back: if ink.back == 0 { back } else { ink.back },
+            ..ink
+        };
+        let numbers: Vec<u32> = (0..self.inks.len())
+            .map(|number| self.inks.number(laid(self.inks.get(number))))
+            .collect();
+        for to in &mut self.cells {
+            let number = numbers.get(ink(*to) as usize).copied().unwrap_or_default();
+            *to = cell(symbol(*to), number);
         }
     }
 
     /// Empties one cell.
     pub fn erase(&mut self, x: u16, y: u16) {
         if let Some(place) = self.place(x, y) {
-            self.set(place, BLANK, Ink::default());
+            self.set(place, BLANK, 0);
         }
     }
 
     fn symbol(&self, cell: Cell, out: &mut Vec<u8>) {
-        if cell.symbol & CLUSTER != 0 {
-            let known = self.clusters.get((cell.symbol & !CLUSTER) as usize);
+        if symbol(cell) & CLUSTER != 0 {
+            let known = self.clusters.get((symbol(cell) & !CLUSTER) as usize);
             out.extend_from_slice(known.map_or(b" ", |text| text.as_bytes()));
-        } else if let Some(c) = char::from_u32(cell.symbol) {
+        } else if let Some(c) = char::from_u32(symbol(cell)) {
             out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
         }
     }
 
-    fn same(&self, cell: Cell, other: &Self, of_other: Cell) -> bool {
-        if cell.symbol & of_other.symbol & CLUSTER == 0 {
-            return cell == of_other;
+    /// Whether a cell shows what one of another screen does; `agree` says that both number looks
+    /// alike.
+    fn same(&self, own: Cell, other: &Self, others: Cell, agree: bool) -> bool {
+        let inks = if agree {
+            ink(own) == ink(others)
+        } else {
+            self.inks.get(ink(own)) == other.inks.get(ink(others))
+        };
+        if symbol(own) & symbol(others) & CLUSTER == 0 {
+            return inks && symbol(own) == symbol(others);
         }
         let text = |grid: &'_ Self, cell: Cell| {
-            grid.clusters.get((cell.symbol & !CLUSTER) as usize).cloned()
+            grid.clusters.get((symbol(cell) & !CLUSTER) as usize).cloned()
         };
-        cell.ink == of_other.ink && text(self, cell) == text(other, of_other)
+        inks && text(self, own) == text(other, others)
     }
 
     /// Copies it onto a part of a buffer.
@@ -206,15 +235,16 @@ impl Grid {
                 };
                 let Some(to) = buffer.cell_mut((area.x + x, area.y + y)) else { continue };
                 to.reset();
-                if cell.symbol == BEHIND {
+                if symbol(*cell) == BEHIND {
                     continue;
                 }
                 bytes.clear();
                 self.symbol(*cell, &mut bytes);
                 to.set_symbol(&String::from_utf8_lossy(&bytes));
-                to.fg = unpacked(cell.ink.fore);
-                to.bg = unpacked(cell.ink.back);
-                to.modifier = Modifier::from_bits_truncate(cell.ink.modifier as u16);
+                let ink = self.inks.get(ink(*cell));
+                to.fg = unpacked(ink.fore);
+                to.bg = unpacked(ink.back);
+                to.modifier = Modifier::from_bits_truncate(ink.modifier as u16);
             }
         }
     }
@@ -230,21 +260,22 @@ pub fn difference(before: Option<&Grid>, after: &Grid, out: &mut Vec<u8>) {
         pen.out.extend_from_slice(b"\x1b[0m\x1b[2J");
     }
     let shown = before.unwrap_or(&blank);
+    let agree = after.inks.agree(&shown.inks);
     let width = usize::from(after.width);
     for y in 0..after.height {
         let from = usize::from(y) * width;
         let new = after.cells.get(from..from + width).unwrap_or_default();
         let old = shown.cells.get(from..from + width);
         // Most rows are as they were.
-        if old == Some(new) && after.clusters.is_empty() {
+        if agree && old == Some(new) && after.clusters.is_empty() {
             continue;
         }
         for (x, cell) in new.iter().enumerate() {
             let was = old.and_then(|old| old.get(x)).copied().unwrap_or(EMPTY);
-            if cell.symbol != BEHIND && !after.same(*cell, shown, was) {
-                pen.go((x as u16, y), new);
+            if symbol(*cell) != BEHIND && !after.same(*cell, shown, was, agree) {
+                pen.go((x as u16, y), after, new);
                 pen.draw(after, *cell);
-                let wide = new.get(x + 1).is_some_and(|next| next.symbol == BEHIND);
+                let wide = new.get(x + 1).is_some_and(|next| symbol(*next) == BEHIND);
                 pen.at = Some((x as u16 + 1 + u16::from(wide), y));
             }
         }
@@ -261,16 +292,17 @@ struct Pen<'a> {
 
 impl Pen<'_> {
     /// Moves the cursor, or writes over a short gap.
-    fn go(&mut self, to: (u16, u16), row: &[Cell]) {
+    fn go(&mut self, to: (u16, u16), grid: &Grid, row: &[Cell]) {
         match self.at {
             Some(at) if at == to => {}
             // In the last column the cursor waits: where it is then, terminals do not agree.
             Some((x, y)) if y == to.1 && x < to.0 && usize::from(x) < row.len() => {
                 let gap = row.get(usize::from(x)..usize::from(to.0)).unwrap_or_default();
-                let plain =
-                    |cell: &Cell| cell.ink == self.ink && (0x20..0x7f).contains(&cell.symbol);
+                let plain = |cell: &Cell| {
+                    (0x20..0x7f).contains(&symbol(*cell)) && grid.inks.get(ink(*cell)) == self.ink
+                };
                 if to.0 - x <= SHORT_GAP && gap.iter().all(plain) {
-                    self.out.extend(gap.iter().map(|cell| cell.symbol as u8));
+                    self.out.extend(gap.iter().map(|cell| symbol(*cell) as u8));
                 } else if to.0 - x == 1 {
                     self.out.extend_from_slice(b"\x1b[C");
                 } else {
@@ -284,7 +316,7 @@ impl Pen<'_> {
     }
 
     fn draw(&mut self, grid: &Grid, cell: Cell) {
-        self.ink(cell.ink);
+        self.ink(grid.inks.get(ink(cell)));
         grid.symbol(cell, self.out);
     }
 

@@ -151,7 +151,7 @@ pub fn holders_of<'v>(view: &'v View, gpu: &GpuView) -> Vec<&'v Holder> {
     let mut holders: Vec<&Holder> = view
         .holders
         .iter()
-        .filter(|holder| holder.gpu == gpu.sample.uuid && holder.bytes.get().is_some())
+        .filter(|holder| holder.is_on(&gpu.sample) && holder.bytes.get().is_some())
         .collect();
     holders.sort_by_key(|holder| (std::cmp::Reverse(holder.bytes.get()), holder.pid));
     holders

@@ -15,6 +15,7 @@ pub mod filter;
 mod gpu_words;
 pub mod grid;
 pub mod hosts;
+mod ink;
 mod keymap;
 pub mod kill;
 mod ledger;

@@ -79,10 +79,10 @@ impl<'a> Canvas<'a> {
 
     /// Repeats a glyph from column `from` to before `to`; gives `to`.
     pub fn fill(&mut self, from: u16, to: u16, y: u16, glyph: &str, style: Style) -> u16 {
-        if y < self.area.height {
-            for x in from..to.min(self.area.width) {
-                self.cell(x, y, glyph, style);
-            }
+        let end = to.min(self.area.width);
+        if y < self.area.height && from < end {
+            let (x, row) = (self.area.x + from, self.area.y + y);
+            self.grid.fill(x, row, glyph, Style::reset().patch(style), self.area.x + end);
         }
         to
     }

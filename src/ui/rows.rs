@@ -2,11 +2,11 @@
 //! row, so that a selection stays with its process.
 
 use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet};
 
 use super::filter::Filter;
 use crate::analyze::{GpuView, Holder, View};
 use crate::fields::{self, Align, FieldId, Unit};
+use crate::ids::quick::{Map, Set};
 use crate::ids::{GpuUuid, Pid};
 use crate::units::Bytes;
 
@@ -124,7 +124,8 @@ impl Sort {
 
     /// Puts holders into this order; equal ones by GPU and pid.
     pub fn apply(self, holders: &mut Vec<&Holder>) {
-        let turn = |order: Ordering| if self.falls() { order.reverse() } else { order };
+        let falls = self.falls();
+        let turn = |order: Ordering| if falls { order.reverse() } else { order };
         let tie = |a: &Holder, b: &Holder| a.index.cmp(&b.index).then(a.pid.cmp(&b.pid));
         if self.by.field().unit == Unit::Text
             && !matches!(self.by, FieldId::Gpu | FieldId::Pid | FieldId::State)
@@ -135,8 +136,16 @@ impl Sort {
             words.sort_by(|a, b| turn(a.0.cmp(&b.0)).then_with(|| tie(a.1, b.1)));
             holders.clear();
             holders.extend(words.into_iter().map(|(_, holder)| holder));
-        } else {
+        } else if matches!(self.by, FieldId::Gpu | FieldId::Pid | FieldId::State) {
             holders.sort_by(|a, b| turn(fields::compare(self.by, a, b)).then_with(|| tie(a, b)));
+        } else {
+            // And so are numbers; what is absent is the smallest.
+            let number = |holder| fields::number(self.by, holder).unwrap_or(f64::MIN);
+            let mut numbers: Vec<(f64, &Holder)> =
+                holders.iter().map(|&holder| (number(holder), holder)).collect();
+            numbers.sort_by(|a, b| turn(a.0.total_cmp(&b.0)).then_with(|| tie(a.1, b.1)));
+            holders.clear();
+            holders.extend(numbers.into_iter().map(|(_, holder)| holder));
         }
     }
 }
@@ -178,14 +187,14 @@ pub fn build<'v>(view: &'v View, choice: Choice<'_>) -> Vec<Row<'v>> {
     rows
 }
 
-type Children<'v> = HashMap<(&'v GpuUuid, Pid), Vec<&'v Holder>>;
+type Children<'v> = Map<(&'v GpuUuid, Pid), Vec<&'v Holder>>;
 
 /// Holders under holders; those with one parent that holds nothing under a row for it.
 fn tree<'v>(holders: &[&'v Holder]) -> Vec<Row<'v>> {
     let parent = |holder: &Holder| holder.process.as_ref().map(|process| process.parent);
-    let present: HashSet<(&GpuUuid, Pid)> =
+    let present: Set<(&GpuUuid, Pid)> =
         holders.iter().map(|holder| (&holder.gpu, holder.pid)).collect();
-    let mut children: Children<'v> = HashMap::new();
+    let mut children: Children<'v> = Map::default();
     let mut roots: Vec<(Option<Pid>, Vec<&'v Holder>)> = Vec::new();
     for &holder in holders {
         match parent(holder) {

@@ -3,7 +3,9 @@
 //! Each monitor runs on a terminal of its own over the stand-in driver, one after the other, with
 //! the same GPUs and the same real processes. CPU time is that of all threads by the scheduler's
 //! clock (`/proc/PID/task/*/schedstat`); system calls are counted by `strace`, where it is there, and
-//! driver calls by the stand-in, each in a stretch of its own, since counting costs.
+//! driver calls by the stand-in, each in a stretch of its own, since counting costs. How long a start
+//! takes is told twice: until a frame shows a GPU, and until one shows the command of a process too;
+//! a pause of 5 ms ends a frame.
 //!
 //! ```text
 //! --peer NAME=PATH     another monitor, as often as wanted; the first one is what ratios are to

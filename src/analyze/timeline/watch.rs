@@ -1,12 +1,12 @@
 //! What the newest tick changes: who came, who went, a new peak, an error counted, a silence.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::words::{cause, short_name};
 use super::{Marker, MarkerKind, Timeline};
 use crate::analyze::xid;
 use crate::history::{History, Look, gpu_of_device, listed_on};
+use crate::ids::quick::{Map, Set};
 use crate::ids::{GpuUuid, Pid, ProcId, Stamp};
 use crate::sample::{Gap, GpuSample, GpuTick, KillMarked, ProcSample, Reading};
 use crate::units::Bytes;
@@ -47,11 +47,11 @@ pub(super) struct Watch {
     intervals_ms: [u64; 2],
     /// A gap was told of, and nothing has come since.
     gap: bool,
-    listed: HashSet<GpuUuid>,
-    held: HashMap<(GpuUuid, Pid), Held>,
+    listed: Set<GpuUuid>,
+    held: Map<(GpuUuid, Pid), Held>,
     peaks: Vec<Peak>,
-    ooms: HashMap<(ProcId, u32), u64>,
-    because: HashMap<ProcId, (u64, &'static str)>,
+    ooms: Map<(ProcId, u32), u64>,
+    because: Map<ProcId, (u64, &'static str)>,
     gap_seen: Option<(Stamp, Stamp)>,
     gpus_seen: Option<Stamp>,
     look_seen: Option<Stamp>,
@@ -126,7 +126,7 @@ impl Watch {
         self.first_ms.get_or_insert(tick.at.boot_ms);
         let unseen = self.silence(tick.at, line);
         // What a GPU in MIG mode lists is left to its instances, where they list it too.
-        let instances: HashSet<(&GpuUuid, Pid)> = tick
+        let instances: Set<(&GpuUuid, Pid)> = tick
             .gpus
             .iter()
             .filter_map(|gpu| Some((&gpu.mig.as_ref()?.parent, gpu.processes.value()?)))
@@ -207,7 +207,7 @@ impl Watch {
     /// Rows that a list no longer names. A list that could not be read says nothing of them.
     fn gone(&mut self, tick: &GpuTick, history: &History, line: &mut Timeline) {
         let at_ms = tick.at.boot_ms;
-        let unreadable: HashSet<&GpuUuid> = tick
+        let unreadable: Set<&GpuUuid> = tick
             .gpus
             .iter()
             .filter(|gpu| gpu.processes.value().is_none())
@@ -281,7 +281,7 @@ impl Watch {
             self.errors(process, look.at, history, line);
         }
         if self.ooms.len() > 2 * look.procs.len() + 64 {
-            let alive: HashSet<ProcId> = look.procs.values().map(|process| process.id).collect();
+            let alive: Set<ProcId> = look.procs.values().map(|process| process.id).collect();
             self.ooms.retain(|(id, _), _| alive.contains(id));
         }
     }

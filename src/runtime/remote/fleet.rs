@@ -45,6 +45,8 @@ pub struct Fleet {
     asked: Option<Asked>,
     turn: usize,
     pcie: bool,
+    /// They look no more often than this, in milliseconds: more where nobody sees the screen.
+    least_ms: u64,
     /// Whose view is new since it was last asked.
     fresh: Vec<usize>,
 }
@@ -77,6 +79,7 @@ impl Fleet {
             asked: None,
             turn: 0,
             pcie: false,
+            least_ms: 0,
             fresh: Vec::new(),
         })
     }
@@ -234,8 +237,10 @@ impl Fleet {
         self.look(self.selected, options);
     }
 
-    /// Tells every machine how often to look.
-    pub fn look_all(&mut self, options: &Options) {
+    /// Tells every machine how often to look: as the settings have it, and no more often than every
+    /// `least_ms` milliseconds.
+    pub fn look_all(&mut self, options: &Options, least_ms: u64) {
+        self.least_ms = least_ms;
         for n in 0..self.machines.len() {
             self.look(n, options);
         }
@@ -244,7 +249,8 @@ impl Fleet {
     fn look(&mut self, machine: usize, options: &Options) {
         let pcie = self.pcie && machine == self.selected;
         // An older version looks as often as it was started to.
-        let _ = self.request(machine, Ask::Look { interval_ms: options.interval_ms, pcie });
+        let interval_ms = options.interval_ms.max(self.least_ms);
+        let _ = self.request(machine, Ask::Look { interval_ms, pcie });
     }
 
     /// Tries the selected machine again now, where its figures do not arrive.
@@ -312,4 +318,43 @@ pub fn proof(outcome: Outcome) -> Proof {
     let Outcome { sentence, complete, mut remaining, .. } = outcome;
     remaining.truncate(ROWS);
     Proof { sentence, complete, remaining }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn machines_look_less_often_while_nobody_sees_the_screen() {
+        // Instead of a connection: what keeps the requests.
+        let dir = tempfile::tempdir().unwrap();
+        let kept = dir.path().join("requests");
+        let keep = format!("cat > '{}'", kept.display());
+        let setup = Setup {
+            hosts: vec!["box1".parse().unwrap()],
+            ssh: ["/bin/sh", "-c", &keep].map(ToOwned::to_owned).into(),
+            command: vec!["vramlens".to_owned()],
+            config: None,
+            interval_ms: 1_000,
+        };
+        let options = Options { interval_ms: 1_000, ..Options::default() };
+        let mut fleet = Fleet::open(&Arc::new(setup), &options).unwrap();
+        let mut asked = |least_ms, interval_ms: u64| {
+            let end = Instant::now() + Duration::from_mins(1);
+            let wanted = format!("\"interval_ms\":{interval_ms},");
+            loop {
+                // Until there is a connection it is said to nobody.
+                fleet.look_all(&options, least_ms);
+                let said = std::fs::read_to_string(&kept).unwrap_or_default();
+                if said.lines().last().is_some_and(|line| line.contains(&wanted)) {
+                    return;
+                }
+                assert!(Instant::now() < end, "no {wanted} in {said}");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        };
+        asked(4_000, 4_000);
+        asked(0, 1_000);
+    }
 }

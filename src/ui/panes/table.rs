@@ -153,7 +153,7 @@ fn draw_row(
 }
 
 fn gpu_of<'a>(scene: &Scene<'a>, holder: &Holder) -> Option<&'a GpuView> {
-    scene.context.view.gpus.iter().find(|gpu| gpu.sample.uuid == holder.gpu)
+    scene.context.view.gpus.iter().find(|gpu| holder.is_on(&gpu.sample))
 }
 
 fn cell_style(canvas: &Canvas<'_>, holder: &Holder, column: &Placed) -> Style {

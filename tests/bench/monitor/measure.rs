@@ -11,10 +11,13 @@ use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system}
 use super::load::Load;
 use crate::fake::Fake;
 
-/// A text that is on the screen once a GPU is.
-const NEEDLE: &[u8] = b"H200";
+/// Texts that are on the screen once a GPU is, and once a process is: part of the GPU's name, and
+/// the command of all processes.
+const NEEDLES: [&[u8]; 2] = [b"H200", b"sleep 1200"];
 /// A pause in what is written ends a frame.
-const PAUSE: Duration = Duration::from_millis(40);
+const PAUSE: Duration = Duration::from_millis(5);
+/// What does not show until then never will.
+const START: Duration = Duration::from_secs(10);
 /// How long calls are counted.
 const CALLS: Duration = Duration::from_secs(5);
 /// A key that has shown nothing until then has no effect.
@@ -46,8 +49,9 @@ pub struct Costs {
     pub driver_calls: f64,
     /// Resident memory and its highest, of it private and of files; what is its own share, in KiB.
     pub memory_kib: [u64; 5],
-    /// From the start to the end of the first frame that shows a GPU, in milliseconds.
-    pub first_ms: f64,
+    /// From the start to the end of the first frame that shows a GPU, and of the first that shows a
+    /// GPU and a process, in milliseconds.
+    pub first_ms: [f64; 2],
     /// From a key to the next bytes, in milliseconds, in order.
     pub keys_ms: Vec<f64>,
 }
@@ -65,7 +69,7 @@ pub fn measure(program: &Path, fake: &Fake, load: &Load, plan: Plan) -> Result<C
     fake.change(&load.scenario(false));
     let began = Instant::now();
     let mut running = Running::start(program, fake);
-    let mut costs = Costs { first_ms: running.first_frame(began)?, ..Costs::default() };
+    let mut costs = Costs { first_ms: running.first_frames(began)?, ..Costs::default() };
     running.pass(plan.settle);
     let pid = running.child.process_id().ok_or("it has no pid")?;
     let (before, bytes, at) = (cpu_ns(pid), running.bytes, Instant::now());
@@ -128,22 +132,29 @@ impl Running {
         Ok((at, chunk))
     }
 
-    /// When the first frame with a GPU was complete.
-    fn first_frame(&mut self, began: Instant) -> Result<f64, String> {
-        let (mut seen, mut last) = (Vec::new(), None);
-        loop {
-            let complete = seen.windows(NEEDLE.len()).any(|window| window == NEEDLE);
-            match (self.next(if complete { PAUSE } else { Duration::from_secs(10) }), last) {
+    /// When the first frame with a GPU was complete, and the first with a process too.
+    fn first_frames(&mut self, began: Instant) -> Result<[f64; 2], String> {
+        let (mut seen, mut last, mut found) = (Vec::new(), None, Vec::new());
+        while let Some(left) = (began + START).checked_duration_since(Instant::now()) {
+            match (self.next(if last.is_some() { PAUSE } else { left }), last) {
                 (Ok((at, chunk)), _) => {
                     seen.extend(chunk);
                     last = Some(at);
                 }
-                (Err(_), Some(last)) if complete => {
-                    return Ok(last.duration_since(began).as_secs_f64() * 1e3);
+                (Err(RecvTimeoutError::Timeout), Some(end)) => {
+                    let shows = |text: &&&[u8]| seen.windows(text.len()).any(|part| part == **text);
+                    let shown = NEEDLES.iter().take_while(shows).count();
+                    found.resize(found.len().max(shown), end.duration_since(began));
+                    if let [gpu, process] = found[..] {
+                        return Ok([gpu, process].map(|time| time.as_secs_f64() * 1e3));
+                    }
+                    last = None;
                 }
-                _ => return Err(format!("no GPU shows: {}", String::from_utf8_lossy(&seen))),
+                _ => break,
             }
         }
+        let what = ["GPU", "process"][found.len()];
+        Err(format!("no {what} shows: {}", String::from_utf8_lossy(&seen)))
     }
 
     /// Lets it run and reads what it writes.

@@ -7,12 +7,13 @@ type Row = (&'static str, fn(&Costs) -> Option<f64>);
 
 const MIB: f64 = 1024.0;
 
-const ROWS: [Row; 13] = [
+const ROWS: [Row; 14] = [
     ("CPU, ms a refresh", |c| Some(c.cpu_ms)),
     ("system calls a refresh", |c| c.system_calls),
     ("driver calls a refresh", |c| Some(c.driver_calls)),
     ("terminal, bytes a second", |c| Some(c.bytes)),
-    ("first frame, ms", |c| Some(c.first_ms)),
+    ("a GPU shows after, ms", |c| Some(c.first_ms[0])),
+    ("and a process, ms", |c| Some(c.first_ms[1])),
     ("key to screen, median ms", |c| part(&c.keys_ms, 0.5)),
     ("key to screen, p99 ms", |c| part(&c.keys_ms, 0.99)),
     ("resident, MiB", |c| Some(c.memory_kib[0] as f64 / MIB)),
