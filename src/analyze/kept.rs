@@ -34,13 +34,14 @@ impl Recognised {
             && self.above.iter().zip(above).all(|(a, b)| same(a, b))
     }
 
-    /// Takes the newest of what is the same: by identity it is found to be that the next time.
-    fn refresh(&mut self, process: &Arc<ProcSample>, above: &[&Arc<ProcSample>]) {
-        let newest = std::iter::once(process).chain(above.iter().copied());
-        let kept = std::iter::once(&mut self.process).chain(&mut self.above);
-        for (kept, newest) in kept.zip(newest) {
-            if !Arc::ptr_eq(kept, newest) {
-                kept.clone_from(newest);
+    /// Holds the samples of this look, so that the older ones, which are equal in what counts here,
+    /// need not be kept beside them.
+    fn follow(&mut self, process: &Arc<ProcSample>, above: &[&Arc<ProcSample>]) {
+        let held = std::iter::once(&mut self.process).chain(&mut self.above);
+        let now = std::iter::once(process).chain(above.iter().copied());
+        for (held, now) in held.zip(now) {
+            if !Arc::ptr_eq(held, now) {
+                *held = Arc::clone(now);
             }
         }
     }
@@ -59,8 +60,8 @@ impl Kept {
         if let Some(known) = self.workloads.get_mut(&process.id)
             && known.holds(process, above)
         {
-            known.refresh(process, above);
             known.round = round;
+            known.follow(process, above);
             return known.workload.clone();
         }
         let nearest: Vec<&ProcSample> = above.iter().map(|above| &***above).collect();
