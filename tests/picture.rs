@@ -220,7 +220,7 @@ fn story_of(name: &str) -> Vec<Tick> {
     for tick in &mut ticks {
         let Tick::Procs(look) = tick else { continue };
         for process in look.procs.iter_mut().filter(|process| process.id.pid.0 == 10) {
-            process.cmdline = Reading::Value(vec![name.to_owned()]);
+            std::sync::Arc::make_mut(process).cmdline = Reading::Value(vec![name.to_owned()]);
         }
     }
     ticks
