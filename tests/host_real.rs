@@ -6,6 +6,7 @@ mod procs;
 mod real;
 
 use std::process::Command;
+use std::sync::Arc;
 
 use procs::{of, pids};
 use real::{DEADLINE, Device, Holder, now, program, state, until};
@@ -219,16 +220,24 @@ fn the_end_of_a_process_that_rests_shows_in_the_next_look() {
     let pid = holder.pid();
     let mut probe = probe(&device);
     let mut at = now();
-    let mut rested = false;
+    let (mut rested, mut same) = (false, 0);
+    let mut before = None;
     for _ in 0..40 {
         let tick = probe.look(at, &[]);
-        // What is older than the look says so.
-        let read = of(&tick, pid).unwrap().read_boot_ms;
-        assert!(read.is_none_or(|read| (1_000..=4_000).contains(&(at.boot_ms - read))));
-        rested |= read.is_some();
+        let sample = tick.procs.iter().find(|sample| sample.id.pid.0 == pid).unwrap();
+        // What is left alone says how old it is.
+        let read = sample.read_boot_ms;
+        assert!(read.is_none_or(|read| (0..=4_000).contains(&(at.boot_ms - read))));
+        rested |= read.is_some_and(|read| read < at.boot_ms);
+        // And where nothing has changed, it is the one of the look before, not a copy.
+        let unchanged = before.as_ref().is_some_and(|before| before == sample);
+        assert_eq!(before.is_some_and(|before| Arc::ptr_eq(&before, sample)), unchanged);
+        same += u32::from(unchanged);
+        before = Some(Arc::clone(sample));
         at.boot_ms += 1_000;
     }
     assert!(rested);
+    assert!(same > 15, "{same} of 40 looks gave the same");
     let raw = nix::unistd::Pid::from_raw(pid.cast_signed());
     assert_eq!(nix::sys::signal::kill(raw, nix::sys::signal::Signal::SIGSTOP), Ok(()));
     until("it is stopped", || state(pid) == Some('T'));

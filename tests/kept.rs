@@ -5,6 +5,8 @@
 #[path = "bench/machine.rs"]
 mod machine;
 
+use std::sync::Arc;
+
 use machine::{Machine, moment};
 use proptest::prelude::*;
 use vramlens::analyze::{Kept, View};
@@ -103,7 +105,7 @@ proptest! {
     ) {
         let machine = Machine::of("2x6");
         let (mut history, mut kept) = (History::new(), Kept::default());
-        let mut state: Vec<ProcSample> = Vec::new();
+        let mut state: Vec<Arc<ProcSample>> = Vec::new();
         for (second, changes) in seconds.iter().enumerate() {
             let [gpus, procs] = machine.ticks(second as u64);
             let Tick::Procs(mut procs) = procs else { unreachable!() };
@@ -113,7 +115,7 @@ proptest! {
                 procs.procs.truncate(2);
             }
             for (process, change) in state.iter_mut().zip(changes) {
-                apply(process, change);
+                apply(Arc::make_mut(process), change);
                 if !matches!(change, Change::IsAway) {
                     procs.procs.push(process.clone());
                 }

@@ -33,6 +33,18 @@ impl Recognised {
             && self.above.len() == above.len()
             && self.above.iter().zip(above).all(|(a, b)| same(a, b))
     }
+
+    /// Holds the samples of this look, so that the older ones, which are equal in what counts here,
+    /// need not be kept beside them.
+    fn follow(&mut self, process: &Arc<ProcSample>, above: &[&Arc<ProcSample>]) {
+        let held = std::iter::once(&mut self.process).chain(&mut self.above);
+        let now = std::iter::once(process).chain(above.iter().copied());
+        for (held, now) in held.zip(now) {
+            if !Arc::ptr_eq(held, now) {
+                *held = Arc::clone(now);
+            }
+        }
+    }
 }
 
 impl Kept {
@@ -49,6 +61,7 @@ impl Kept {
             && known.holds(process, above)
         {
             known.round = round;
+            known.follow(process, above);
             return known.workload.clone();
         }
         let nearest: Vec<&ProcSample> = above.iter().map(|above| &***above).collect();

@@ -228,9 +228,11 @@ impl History {
                 .entry(process.id)
                 .or_insert_with(|| ProcTrack::new(at_ms, &process))
                 .push(at_ms, &process, listed);
-            // Most processes have not changed since the last look: those are kept once.
-            let kept = before.remove(&process.id.pid).filter(|kept| **kept == process);
-            procs.insert(process.id.pid, kept.unwrap_or_else(|| Arc::new(process)));
+            // Most processes have not changed since the last look: those are kept once. A live look
+            // gives the same again; one that was recorded or sent gives an equal one.
+            let kept = before.remove(&process.id.pid);
+            let kept = kept.filter(|kept| Arc::ptr_eq(kept, &process) || **kept == *process);
+            procs.insert(process.id.pid, kept.unwrap_or(process));
         }
         self.procs.retain(|id, _| procs.get(&id.pid).is_some_and(|process| process.id == *id));
         for track in self.live.values_mut().flat_map(HashMap::values_mut) {

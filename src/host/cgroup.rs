@@ -1,5 +1,7 @@
 //! What a cgroup path tells: unit, container, job, and whether it is frozen.
 
+use std::collections::HashMap;
+
 use crate::host::root::{self, Root};
 use crate::sample::Container;
 
@@ -10,8 +12,42 @@ pub(super) struct Cgroup {
     pub unit: Option<String>,
     pub container: Option<Container>,
     pub slurm_job: Option<String>,
-    /// Files that say whether the group is frozen, below the root.
-    freezers: Vec<String>,
+    /// Files that say whether the group is frozen, below the root, each with another place for it.
+    freezers: Vec<(String, Option<String>)>,
+}
+
+/// Whether groups are frozen, as far as it was asked for in this look: many processes are in the
+/// same one.
+#[derive(Debug, Default)]
+pub(super) struct Freezers {
+    at_ms: u64,
+    known: HashMap<String, bool>,
+}
+
+impl Freezers {
+    /// Whether the group, or one above it, is frozen.
+    pub fn frozen(&mut self, group: &Cgroup, root: &Root, now_ms: u64) -> bool {
+        if self.at_ms != now_ms {
+            self.at_ms = now_ms;
+            self.known.clear();
+        }
+        group.freezers.iter().any(|(file, other)| {
+            if let Some(frozen) = self.known.get(file) {
+                return *frozen;
+            }
+            let frozen = is_frozen(root, file).or_else(|| is_frozen(root, other.as_deref()?));
+            self.known.insert(file.clone(), frozen == Some(true));
+            frozen == Some(true)
+        })
+    }
+}
+
+/// `None` where there is no such file.
+fn is_frozen(root: &Root, file: &str) -> Option<bool> {
+    let mut buffer = [0; 1024];
+    let text = root::record(&root.path(file), &mut buffer).ok()?;
+    let says = |line: &str| matches!(line.trim(), "frozen 1" | "FROZEN" | "FREEZING");
+    Some(String::from_utf8_lossy(text).lines().any(says))
 }
 
 /// Reads the lines `hierarchy:controllers:path`. With both versions mounted the old hierarchies
@@ -44,25 +80,14 @@ pub(super) fn parse(text: &str) -> Cgroup {
         let safe = path.starts_with('/') && !path.split('/').any(|part| part == "..");
         if safe && path != "/" {
             if unified {
-                group.freezers.push(format!("sys/fs/cgroup{path}/cgroup.events"));
-                group.freezers.push(format!("sys/fs/cgroup/unified{path}/cgroup.events"));
+                let hybrid = format!("sys/fs/cgroup/unified{path}/cgroup.events");
+                group.freezers.push((format!("sys/fs/cgroup{path}/cgroup.events"), Some(hybrid)));
             } else if controllers.split(',').any(|name| name == "freezer") {
-                group.freezers.push(format!("sys/fs/cgroup/freezer{path}/freezer.state"));
+                group.freezers.push((format!("sys/fs/cgroup/freezer{path}/freezer.state"), None));
             }
         }
     }
     group
-}
-
-impl Cgroup {
-    /// Whether the group, or one above it, is frozen.
-    pub fn frozen(&self, root: &Root) -> bool {
-        self.freezers.iter().any(|file| {
-            root::text(&root.path(file), 1024).is_ok_and(|text| {
-                text.lines().any(|line| matches!(line.trim(), "frozen 1" | "FROZEN" | "FREEZING"))
-            })
-        })
-    }
 }
 
 /// The innermost `.service` or `.scope` that is no container's.
@@ -243,11 +268,12 @@ mod tests {
         write("sys/fs/cgroup/a.scope/cgroup.events", "populated 1\nfrozen 1\n");
         write("sys/fs/cgroup/b.scope/cgroup.events", "populated 1\nfrozen 0\n");
         write("sys/fs/cgroup/freezer/docker/x/freezer.state", "FROZEN\n");
-        assert!(parse("0::/a.scope").frozen(&root));
-        assert!(!parse("0::/b.scope").frozen(&root));
-        assert!(!parse("0::/none").frozen(&root));
-        assert!(parse("7:freezer:/docker/x\n0::/").frozen(&root));
-        assert!(!parse("0::/../../a.scope").frozen(&root));
+        let frozen = |text| Freezers::default().frozen(&parse(text), &root, 1);
+        assert!(frozen("0::/a.scope"));
+        assert!(!frozen("0::/b.scope"));
+        assert!(!frozen("0::/none"));
+        assert!(frozen("7:freezer:/docker/x\n0::/"));
+        assert!(!frozen("0::/../../a.scope"));
     }
 
     #[test]

@@ -1,20 +1,24 @@
 //! One look at the processes that matter.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod kin;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::host::cgroup::Freezers;
 use crate::host::detail::{Detail, Machine, Part};
 use crate::host::devices::{DeviceTable, StandIn};
 use crate::host::facts;
 use crate::host::listen::Listeners;
-use crate::host::relatives;
-use crate::host::rest::{self, Handles};
+use crate::host::probe::kin::Kin;
+use crate::host::rest::Handles;
 use crate::host::root::Root;
 use crate::host::scan::{ProcStat, Scan, Slice};
 use crate::host::slow::{Answer, Job, Outcome, Slow, Want};
 use crate::host::users::Users;
 use crate::ids::{Pid, Stamp};
-use crate::sample::{HostFacts, ProcSample, ProcTick, Reading, Why};
+use crate::sample::{AllocatorSample, HostFacts, ProcSample, ProcTick, Reading, ServerSample, Why};
 
 /// How often facts of the machine and device numbers are read again.
 const MACHINE_MS: u64 = 60_000;
@@ -49,13 +53,23 @@ impl Default for Options {
     }
 }
 
+/// What is learned of a process by other ways than the kernel's files.
+#[derive(Debug, Default)]
+pub struct Said {
+    /// Its caching allocator, where one was looked for.
+    pub allocator: Option<Reading<AllocatorSample>>,
+    /// What its own interface says, where it is a server that has one.
+    pub server: Option<Reading<ServerSample>>,
+}
+
 /// Looks at processes and remembers what does not change. Blocking: it belongs on a thread of its
 /// own.
 pub struct Probe {
     machine: Machine,
     options: Options,
     scan: Scan,
-    details: HashMap<Pid, Detail>,
+    details: BTreeMap<Pid, Detail>,
+    kin: Kin,
     slow: Slow,
     facts: Option<(u64, HostFacts)>,
     looks: u64,
@@ -70,6 +84,8 @@ impl Probe {
         let own = root.is_machine() && root.own_pid() == Some(Pid(std::process::id()));
         let machine = Machine {
             handles: Handles::new(own),
+            freezers: Freezers::default(),
+            ties: 0,
             table,
             users: Users::default(),
             listeners: Listeners::default(),
@@ -81,7 +97,8 @@ impl Probe {
             machine,
             options,
             scan: Scan::default(),
-            details: HashMap::new(),
+            details: BTreeMap::new(),
+            kin: Kin::default(),
             slow,
             facts: None,
             looks: 0,
@@ -102,6 +119,16 @@ impl Probe {
     /// their ancestors, leaders and group members. A pid that is in `listed` and not in the answer
     /// is no process that this `/proc` shows.
     pub fn look(&mut self, now: Stamp, listed: &[Pid]) -> ProcTick {
+        self.look_with(now, listed, |_| Said::default())
+    }
+
+    /// As [`Probe::look`], with what `ask` learns of each process by other ways.
+    pub fn look_with(
+        &mut self,
+        now: Stamp,
+        listed: &[Pid],
+        mut ask: impl FnMut(&ProcSample) -> Said,
+    ) -> ProcTick {
         let began = Instant::now();
         self.looks += 1;
         let host = self.machine_facts(now);
@@ -116,16 +143,14 @@ impl Probe {
         if self.look_at_notebook_servers(now) {
             self.ask_slow(now);
         }
-        let mut procs: Vec<ProcSample> =
-            self.details.values().map(|detail| detail.sample.clone()).collect();
-        procs.sort_unstable_by_key(|sample| sample.id);
-        ProcTick {
-            at: now,
-            took_ms: u32::try_from(began.elapsed().as_millis()).unwrap_or(u32::MAX),
-            procs,
-            scan: self.scan.report(),
-            host,
+        self.keep_kin(now);
+        let took_ms = u32::try_from(began.elapsed().as_millis()).unwrap_or(u32::MAX);
+        let mut procs = Vec::with_capacity(self.details.len());
+        for detail in self.details.values_mut() {
+            detail.say(ask(&detail.sample));
+            procs.push(Arc::clone(&detail.sample));
         }
+        ProcTick { at: now, took_ms, procs, scan: self.scan.report(), host }
     }
 
     /// What a first look would begin with: everybody's open files, and the machine.
@@ -143,14 +168,7 @@ impl Probe {
 
     /// Those that have ended since the last look are read in this one.
     fn notice_ends(&mut self) {
-        let with_handle = |pid: &Pid, detail: &Detail| detail.handle().map(|_| *pid);
-        let pids: Vec<Pid> =
-            self.details.iter().filter_map(|(pid, detail)| with_handle(pid, detail)).collect();
-        let mut ended = Vec::new();
-        rest::each_ended(self.details.values().filter_map(Detail::handle), |n| {
-            ended.extend(pids.get(n).copied());
-        });
-        for pid in ended {
+        for pid in self.machine.handles.ended() {
             if let Some(detail) = self.details.get_mut(&pid) {
                 detail.ended();
             }
@@ -159,7 +177,7 @@ impl Probe {
 
     fn forget(&mut self, gone: impl Fn(&Detail) -> bool) {
         let handles = &mut self.machine.handles;
-        for (_, detail) in self.details.extract_if(|_, detail| gone(detail)) {
+        for (_, detail) in self.details.extract_if(.., |_, detail| gone(detail)) {
             detail.close(handles);
         }
     }
@@ -185,115 +203,31 @@ impl Probe {
     }
 
     fn look_at_holders(&mut self, now: Stamp, listed: &[Pid]) {
-        let mut wanted: BTreeSet<Pid> = listed.iter().copied().filter(|pid| pid.0 != 0).collect();
+        let mut wanted: Vec<Pid> = listed.iter().copied().filter(|pid| pid.0 != 0).collect();
         wanted.extend(self.scan.holders());
-        for pid in wanted.into_iter().take(self.options.most_processes) {
-            if !self.read(pid, Part::Holder, now) {
-                continue;
-            }
-            if let Some(detail) = self.details.get(&pid) {
+        wanted.sort_unstable();
+        wanted.dedup();
+        wanted.truncate(self.options.most_processes);
+        for pid in &wanted {
+            if self.read(*pid, Part::Holder, now)
+                && let Some(detail) = self.details.get(pid)
+            {
                 let sample = &detail.sample;
-                let stat = ProcStat {
-                    pid,
-                    parent: sample.parent,
-                    group: sample.group,
-                    devices: &sample.devices,
-                };
+                let stat = ProcStat { pid: *pid, group: sample.group, devices: &sample.devices };
                 self.scan.learn(&stat, now);
             }
         }
-    }
-
-    fn look_at_relatives(&mut self, now: Stamp) {
-        let holders: Vec<Pid> = self.wanted_now().collect();
-        // Parents become known only as they are read, so the chain is climbed step by step.
-        let mut climbing: Vec<Pid> = Vec::new();
-        let mut leaders = BTreeSet::new();
-        for pid in &holders {
-            let Some(detail) = self.details.get(pid) else { continue };
-            climbing.push(detail.sample.parent);
-            leaders.extend([detail.sample.group, detail.sample.session]);
-        }
-        let mut climbed = BTreeSet::new();
-        while let Some(pid) = climbing.pop() {
-            if pid.0 == 0 || !climbed.insert(pid) || self.full() {
-                continue;
-            }
-            if self.read(pid, Part::Relative, now)
-                && let Some(detail) = self.details.get(&pid)
-            {
-                climbing.push(detail.sample.parent);
-            }
-        }
-        leaders.remove(&Pid(0));
-        for pid in leaders {
-            self.read(pid, Part::Relative, now);
-        }
-        self.look_at_groups(&holders, now);
-    }
-
-    /// Whether there was one that was not known.
-    fn look_at_notebook_servers(&mut self, now: Stamp) -> bool {
-        let servers: BTreeSet<Pid> =
-            self.details.values().filter_map(|detail| detail.sample.notebook_server()).collect();
-        let mut found = false;
-        for pid in servers {
-            let known = self.details.get(&pid).is_some_and(|d| d.wanted_in == self.looks);
-            found |= !known && !self.full() && self.read(pid, Part::Relative, now);
-        }
-        found
-    }
-
-    /// Members of the same process group that belong to the same user: the job of a holder.
-    fn look_at_groups(&mut self, holders: &[Pid], now: Stamp) {
-        let owners: BTreeMap<Pid, BTreeSet<u32>> = relatives::owners_of_groups(
-            holders.iter().filter_map(|pid| self.details.get(pid)).map(|detail| &detail.sample),
-        );
-        for pid in relatives::members(&self.scan, &owners) {
-            if self.full() {
-                return;
-            }
-            let known = self.details.contains_key(&pid);
-            if !self.read(pid, Part::Relative, now) {
-                continue;
-            }
-            let same = self.details.get(&pid).is_some_and(|detail| {
-                let owner = owners.get(&detail.sample.group);
-                owner.is_some_and(|uids| {
-                    detail.sample.uid.value().is_some_and(|uid| uids.contains(uid))
-                })
-            });
-            if !same && !known {
-                self.remove(pid);
-            }
-        }
+        self.want(wanted);
     }
 
     fn full(&self) -> bool {
         self.details.len() >= self.options.most_processes
     }
 
-    fn wanted_now(&self) -> impl Iterator<Item = Pid> {
-        let looks = self.looks;
-        self.details
-            .iter()
-            .filter(move |(_, detail)| detail.wanted_in == looks)
-            .map(|(pid, _)| *pid)
-    }
-
     /// Reads one process, once a look. False where there is none.
     fn read(&mut self, pid: Pid, part: Part, now: Stamp) -> bool {
-        if let Some(detail) = self.details.get_mut(&pid) {
-            if detail.wanted_in == self.looks {
-                return true;
-            }
-            if part == Part::Holder && detail.part == Part::Relative {
-                detail.promote();
-            }
-            detail.part = part;
-            if detail.refresh(&mut self.machine, now) {
-                detail.wanted_in = self.looks;
-                self.know_devices(pid);
+        if let Some(detail) = self.details.get(&pid) {
+            if detail.wanted_in == self.looks || self.refresh(pid, part, now) {
                 return true;
             }
             self.remove(pid);
@@ -301,19 +235,35 @@ impl Probe {
         let Some(mut detail) = Detail::new(&mut self.machine, pid, part, now) else {
             return false;
         };
+        detail.read_in = self.looks;
         detail.wanted_in = self.looks;
+        if part == Part::Relative {
+            detail.know_devices(self.scan.devices(pid));
+        }
         self.details.insert(pid, detail);
-        self.know_devices(pid);
+        self.machine.ties += 1;
         true
     }
 
-    /// A relative's files are known from the scan.
-    fn know_devices(&mut self, pid: Pid) {
-        if let Some(detail) = self.details.get_mut(&pid)
-            && detail.part == Part::Relative
-        {
-            detail.sample.devices = self.scan.devices(pid);
+    /// Reads one that is known, once a look. False where it has ended.
+    fn refresh(&mut self, pid: Pid, part: Part, now: Stamp) -> bool {
+        let Some(detail) = self.details.get_mut(&pid) else { return false };
+        if detail.read_in != self.looks {
+            if detail.part != part {
+                self.machine.ties += 1;
+                detail.turn(part);
+            }
+            if !detail.refresh(&mut self.machine, now) {
+                return false;
+            }
+            detail.read_in = self.looks;
+            // A relative's files are known from the scan.
+            if part == Part::Relative {
+                detail.know_devices(self.scan.devices(pid));
+            }
         }
+        detail.wanted_in = self.looks;
+        true
     }
 
     fn ask_slow(&mut self, now: Stamp) {
@@ -329,12 +279,15 @@ impl Probe {
             wants.into_iter().map(|(_, pid, want)| Job::Process(pid, want)).collect();
         jobs.extend(self.machine.users.unknown().into_iter().map(Job::User));
         let (details, users) = (&mut self.details, &mut self.machine.users);
+        let ties = &mut self.machine.ties;
         let mut learned = Vec::new();
         self.slow.ask(&jobs, Duration::from_millis(self.options.slow_look_ms), |outcome| {
             match outcome {
                 Outcome::Answered(Answer::Process(pid, facts)) => {
                     if let Some(detail) = details.get_mut(&pid) {
+                        let server = detail.sample.notebook_server();
                         detail.learn(*facts, now);
+                        *ties += u64::from(detail.sample.notebook_server() != server);
                     }
                 }
                 Outcome::Hung(Job::Process(pid, _)) => {
@@ -350,9 +303,7 @@ impl Probe {
         });
         for (uid, name) in learned {
             for detail in details.values_mut() {
-                if detail.sample.uid.get() == Some(uid) {
-                    detail.sample.user = name.clone();
-                }
+                detail.know_user(uid, &name);
             }
             users.learn(uid, name);
         }

@@ -2,8 +2,8 @@
 //! for a while is left alone for half as long again, up to a limit, since reading `/proc` is most of what a
 //! look costs. A process that rests is still known to live: its pidfd is asked at every look.
 
-use rustix::event::{PollFd, PollFlags};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::event::{Timespec, epoll};
+use rustix::fd::OwnedFd;
 use rustix::process::{PidfdFlags, Resource, getrlimit, pidfd_open};
 
 use crate::ids::Pid;
@@ -16,7 +16,8 @@ const LONGEST_SLOW_MS: u64 = 512_000;
 const QUIET_MS: u64 = 6_000;
 /// But every so often.
 const REST_MS: u64 = 4_000;
-/// Process handles that are kept open at the most, and which share of the allowed files.
+/// Process handles that are kept open at the most, and which share of the allowed files. Files that
+/// stay open are half as many.
 const MOST_HANDLES: u64 = 2_048;
 const SHARE_OF_FILES: u64 = 4;
 
@@ -84,6 +85,11 @@ impl Schedule {
         self.held_ms = until_ms;
     }
 
+    /// Whether it has done nothing since a part was read.
+    pub fn still_since(&self, what: What) -> bool {
+        self.read_ms(what).is_some_and(|read_ms| self.moved_ms <= read_ms)
+    }
+
     /// Whether a part that is read every `usual_ms` is due.
     pub fn is_due(&self, what: What, usual_ms: u64, now_ms: u64) -> bool {
         let hangs = matches!(what, What::Slow | What::Written);
@@ -111,17 +117,26 @@ impl Schedule {
     }
 }
 
-/// Handles of processes, by which their end is noticed.
+/// Handles of processes, by which their end is noticed, and files that stay open.
 #[derive(Debug)]
 pub(super) struct Handles {
     left: u64,
+    files_left: u64,
+    open: usize,
+    /// Tells which have ended; without it there are no handles.
+    poll: Option<OwnedFd>,
 }
+
+/// Handles that end in one look are seldom more.
+const USUAL_ENDS: usize = 16;
 
 impl Handles {
     /// With `own` false, pids of this `/proc` are not those of the kernel: there are no handles.
     pub fn new(own: bool) -> Self {
         let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        Self { left: if own { (allowed / SHARE_OF_FILES).min(MOST_HANDLES) } else { 0 } }
+        let share = if own { (allowed / SHARE_OF_FILES).min(MOST_HANDLES) } else { 0 };
+        let poll = epoll::create(epoll::CreateFlags::CLOEXEC).ok();
+        Self { left: share, files_left: share / 2, open: 0, poll }
     }
 
     /// A handle of a process, where one is to be had. Taken before its identity is read, so that it
@@ -130,10 +145,28 @@ impl Handles {
         if self.left == 0 {
             return None;
         }
-        let pid = rustix::process::Pid::from_raw(i32::try_from(pid.0).ok()?)?;
-        let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        let number = rustix::process::Pid::from_raw(i32::try_from(pid.0).ok()?)?;
+        let handle = pidfd_open(number, PidfdFlags::empty()).ok()?;
+        let data = epoll::EventData::new_u64(u64::from(pid.0));
+        epoll::add(self.poll.as_ref()?, &handle, data, epoll::EventFlags::IN).ok()?;
         self.left -= 1;
+        self.open += 1;
         Some(handle)
+    }
+
+    /// A file that may stay open; `None` where there are enough.
+    pub fn keep(&mut self, file: OwnedFd) -> Option<OwnedFd> {
+        let file = (self.files_left > 0).then_some(file)?;
+        self.files_left -= 1;
+        Some(file)
+    }
+
+    /// It need not stay open any longer.
+    pub fn let_go(&mut self, file: Option<OwnedFd>) {
+        if let Some(file) = file {
+            drop(file);
+            self.files_left += 1;
+        }
     }
 
     /// Gives one back.
@@ -141,25 +174,24 @@ impl Handles {
         if let Some(handle) = handle {
             drop(handle);
             self.left += 1;
+            self.open -= 1;
         }
     }
-}
 
-/// Calls `ended` with the place of each handle whose process has ended, dead or a zombie.
-pub(super) fn each_ended<'a>(
-    handles: impl Iterator<Item = &'a OwnedFd>,
-    mut ended: impl FnMut(usize),
-) {
-    let mut asked: Vec<PollFd<'_>> =
-        handles.map(|handle| PollFd::from_borrowed_fd(handle.as_fd(), PollFlags::IN)).collect();
-    let at_once = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-    if asked.is_empty() || rustix::event::poll(&mut asked, Some(&at_once)).is_err() {
-        return;
-    }
-    for (n, handle) in asked.iter().enumerate() {
-        if !handle.revents().is_empty() {
-            ended(n);
+    /// Those that have ended, dead or zombies: one system call, however many handles there are.
+    pub fn ended(&self) -> Vec<Pid> {
+        let Some(poll) = self.poll.as_ref().filter(|_| self.open > 0) else { return Vec::new() };
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut events = Vec::with_capacity(USUAL_ENDS);
+        let room = rustix::buffer::spare_capacity(&mut events);
+        if epoll::wait(poll, room, Some(&at_once)).is_ok_and(|count| count == USUAL_ENDS) {
+            events = Vec::with_capacity(self.open);
+            let room = rustix::buffer::spare_capacity(&mut events);
+            // Without an answer they are seen in the next look.
+            let _ = epoll::wait(poll, room, Some(&at_once));
         }
+        let pid = |event: &epoll::Event| u32::try_from(event.data.u64()).ok().map(Pid);
+        events.iter().filter_map(pid).collect()
     }
 }
 
@@ -214,22 +246,45 @@ mod tests {
     }
 
     #[test]
+    fn all_that_end_at_once_are_noticed_at_once() {
+        let mut handles = Handles::new(true);
+        let sleep = |_| std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut children: Vec<std::process::Child> = (0..USUAL_ENDS + 3).map(sleep).collect();
+        let pids: Vec<Pid> = children.iter().map(|child| Pid(child.id())).collect();
+        let open: Vec<_> = pids.iter().map(|pid| handles.open(*pid)).collect();
+        for child in &mut children {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        let mut ended = handles.ended();
+        ended.sort_unstable();
+        let mut pids = pids;
+        pids.sort_unstable();
+        assert_eq!(ended, pids);
+        drop(open);
+    }
+
+    #[test]
     fn the_end_of_a_process_shows_at_its_handle() {
         let mut handles = Handles::new(true);
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let own = handles.open(Pid(std::process::id())).unwrap();
-        let other = handles.open(Pid(child.id())).unwrap();
-        let both = [own, other];
-        each_ended(both.iter(), |n| panic!("{n} has not ended"));
+        let own = handles.open(Pid(std::process::id()));
+        let other = handles.open(Pid(child.id()));
+        assert!(own.is_some() && other.is_some());
+        assert_eq!(handles.ended(), []);
         child.kill().unwrap();
         let deadline = Instant::now() + Duration::from_secs(30);
         let mut found = Vec::new();
         while found.is_empty() && Instant::now() < deadline {
-            each_ended(both.iter(), |n| found.push(n));
+            found = handles.ended();
         }
         // Not yet reaped: a zombie has ended too.
-        assert_eq!(found, [1]);
+        assert_eq!(found, [Pid(child.id())]);
         child.wait().unwrap();
+        assert_eq!(handles.ended(), [Pid(child.id())]);
+        // One that is closed is asked no more.
+        handles.close(other);
+        assert_eq!(handles.ended(), []);
         assert!(Handles::new(false).open(Pid(std::process::id())).is_none());
     }
 }

@@ -1,5 +1,7 @@
 //! Where `/proc`, `/sys`, `/dev` and `/etc` are found, and reads that are bounded.
 
+use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -36,7 +38,15 @@ impl Root {
 
     /// `proc/PID/NAME`.
     pub fn of(&self, pid: Pid, name: &str) -> PathBuf {
-        self.base.join(format!("proc/{pid}/{name}"))
+        const LONGEST: usize = "/proc/4294967295/".len();
+        let mut path = OsString::with_capacity(self.base.as_os_str().len() + LONGEST + name.len());
+        path.push(&self.base);
+        if !self.base.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            path.push("/");
+        }
+        // A text that grows in memory takes everything.
+        let _ = write!(path, "proc/{pid}/{name}");
+        path.into()
     }
 
     /// The program's own pid as this `/proc` numbers it; `None` where `/proc` belongs to another
@@ -119,6 +129,8 @@ mod tests {
         let root = Root::new("/tmp/x");
         assert_eq!(root.path("/etc/passwd"), Path::new("/tmp/x/etc/passwd"));
         assert_eq!(root.of(Pid(7), "stat"), Path::new("/tmp/x/proc/7/stat"));
+        assert_eq!(Root::new("/tmp/x/").of(Pid(u32::MAX), "fd"), root.of(Pid(u32::MAX), "fd"));
+        assert_eq!(Root::machine().of(Pid(7), "task/7/stat"), Path::new("/proc/7/task/7/stat"));
         assert!(Root::machine().is_machine());
         assert_eq!(Root::machine().own_pid(), Some(Pid(std::process::id())));
     }

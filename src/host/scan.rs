@@ -2,24 +2,23 @@
 //!
 //! Asking every process for every open file at every look would cost more than everything else
 //! together. A process is asked when it is first seen; while it is young it is asked again at
-//! growing intervals, since programs open the GPU seconds after they start; then in rotation.
+//! growing intervals, since programs open the GPU seconds after they start; then in rotation, the
+//! later the longer its files have stayed the same. What a look needs of all of them is kept up to
+//! date with each answer, so that a look costs nothing for those that are not asked in it.
 
-use std::collections::HashMap;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use crate::host::devices::DeviceTable;
-use crate::host::fds::{self, Depth};
+use crate::host::entry::Entry;
+use crate::host::fds;
 use crate::host::root::{self, Root};
-use crate::host::stat::{self, Stat};
 use crate::ids::{Pid, Stamp};
-use crate::sample::{NvidiaFds, ProcState, Reading, ScanReport, Why};
+use crate::sample::{NvidiaFds, Reading, ScanReport, Why};
 
-/// How soon a process is asked again, at the earliest.
-const ROTATION_MS: u64 = 30_000;
-/// Spread of the rotation, so that it does not come in waves.
-const SPREAD_MS: u64 = 10_000;
-/// Until this age a process is asked at 1, 2, 4, … seconds.
-const YOUNG_MS: u64 = 64_000;
 /// The first look may take this long; what it does not reach comes in the next ones.
 const FIRST_LOOK: Duration = Duration::from_secs(2);
 /// Listing `/proc` costs a microsecond a process, so with many it is done every few looks: so many
@@ -27,30 +26,6 @@ const FIRST_LOOK: Duration = Duration::from_secs(2);
 const LIST_REST_MS: u64 = 20;
 /// But no longer than this.
 const LONGEST_REST_MS: u64 = 10_000;
-/// After this many times a process is old, and only its files are asked for.
-const OLD: u8 = 7;
-/// So often in a row an unchanged number of open files counts as unchanged files. CUDA opens several
-/// at once.
-const UNCHANGED: u8 = 7;
-
-/// What is remembered of a process.
-#[derive(Debug)]
-pub(super) struct Entry {
-    /// Of its directory: another number means another process, most of the time.
-    inode: u64,
-    start_ticks: u64,
-    pub parent: Pid,
-    pub group: Pid,
-    pub kernel: bool,
-    pub devices: Reading<NvidiaFds>,
-    scans: u8,
-    due_ms: u64,
-    scanned_ms: u64,
-    listed_in: u64,
-    /// Number of its open files, where the kernel tells it without a list; else 0.
-    open_files: i64,
-    unchanged: u8,
-}
 
 /// How much one look may ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,12 +38,31 @@ pub(super) struct Slice {
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     entries: HashMap<u32, Entry>,
+    /// When each is asked again, at the earliest: one that was put off meanwhile is moved when its
+    /// turn comes.
+    queue: BTreeSet<(u64, u32)>,
+    holders: BTreeSet<Pid>,
+    unreadable: u32,
+    /// The last pass through all of them that ended, and how many are left of the one after it.
+    pass: u64,
+    left: usize,
+    complete_ms: Option<u64>,
+    /// Groups of holders, and a number that grows whenever one comes to them or goes.
+    watched: HashSet<Pid>,
+    changes: u64,
     round: u64,
     tasks: Option<(u64, u64)>,
     listed_ms: Option<u64>,
-    pass_began_ms: u64,
-    complete_ms: Option<u64>,
     first_done: bool,
+}
+
+/// What the sums of a scan know of one process.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Standing {
+    holds: bool,
+    unreadable: bool,
+    left: bool,
+    group: (Pid, bool),
 }
 
 impl Scan {
@@ -86,17 +80,20 @@ impl Scan {
         }
         let Ok(dir) = fds::open_dir(&root.path("proc")) else { return };
         self.round += 1;
-        let (round, entries) = (self.round, &mut self.entries);
+        let round = self.round;
         let read = fds::each_number(&dir, |pid, _, inode| {
-            let entry = entries.entry(pid).or_insert_with(|| Entry::new(inode));
-            if entry.inode != inode {
-                *entry = Entry::new(inode);
+            match self.entries.get_mut(&pid) {
+                Some(entry) if entry.inode == inode => entry.listed_in = round,
+                _ => self.insert(pid, Entry::new(inode, round)),
             }
-            entry.listed_in = round;
             true
         });
         if read.is_ok() {
-            self.entries.retain(|_, entry| entry.listed_in == round);
+            let gone = self.entries.iter().filter(|(_, entry)| entry.listed_in != round);
+            let gone: Vec<u32> = gone.map(|(pid, _)| *pid).collect();
+            for pid in gone {
+                self.remove(pid);
+            }
             self.tasks = tasks;
             self.listed_ms = Some(now.boot_ms);
         }
@@ -111,15 +108,10 @@ impl Scan {
         slice: Slice,
         ticks_per_second: u64,
     ) {
-        let mut due: Vec<(bool, u64, u32)> = self
-            .entries
-            .iter()
-            .filter(|(_, entry)| entry.due_ms <= now.boot_ms)
-            .map(|(pid, entry)| (entry.scans > 0, entry.due_ms, *pid))
-            .collect();
-        due.sort_unstable();
         let (began, mut processes, mut files) = (Instant::now(), 0, 0);
-        for (_, _, pid) in due {
+        while let Some(&(due_ms, pid)) = self.queue.first()
+            && due_ms <= now.boot_ms
+        {
             let enough = if self.first_done {
                 processes >= slice.processes || files >= slice.files
             } else {
@@ -128,37 +120,37 @@ impl Scan {
             if enough {
                 break;
             }
-            processes += 1;
-            let Some(entry) = self.entries.get_mut(&pid) else { continue };
-            if entry.seems_unchanged(root, Pid(pid)) {
-                entry.put_off(now, pid);
+            let Some(entry) = self.entries.get_mut(&pid) else {
+                self.queue.pop_first();
+                continue;
+            };
+            if entry.due_ms > now.boot_ms {
+                self.requeue(pid);
                 continue;
             }
-            match entry.ask(root, Pid(pid), table) {
-                Some(asked) => {
-                    files += asked.files;
-                    entry.learn(asked, now, pid, ticks_per_second);
-                }
-                None => {
-                    self.entries.remove(&pid);
-                }
+            processes += 1;
+            if entry.seems_unchanged(root, Pid(pid)) {
+                self.change(pid, |entry| entry.put_off(now, pid, true));
+            } else if let Some(asked) = entry.ask(root, Pid(pid), table) {
+                files += asked.files;
+                self.change(pid, |entry| entry.learn(asked, now, pid, ticks_per_second));
+            } else {
+                self.remove(pid);
+                continue;
             }
+            self.requeue(pid);
         }
         self.first_done = true;
-        if self
-            .entries
-            .values()
-            .all(|entry| entry.scans > 0 && entry.scanned_ms >= self.pass_began_ms)
-        {
+        if self.left == 0 {
             self.complete_ms = Some(now.boot_ms);
-            self.pass_began_ms = now.boot_ms + 1;
+            self.pass += 1;
+            self.left = self.entries.len();
         }
     }
 
     /// Processes that have a device open.
-    pub fn holders(&self) -> impl Iterator<Item = Pid> {
-        let holds = |entry: &Entry| entry.devices.value().is_some_and(NvidiaFds::any);
-        self.entries.iter().filter(move |(_, entry)| holds(entry)).map(|(pid, _)| Pid(*pid))
+    pub const fn holders(&self) -> &BTreeSet<Pid> {
+        &self.holders
     }
 
     /// All entries.
@@ -166,36 +158,120 @@ impl Scan {
         self.entries.iter().map(|(pid, entry)| (Pid(*pid), entry))
     }
 
+    /// A number that is another one once somebody has come to a watched group or gone.
+    pub const fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// These are the groups whose members matter.
+    pub fn watch(&mut self, groups: impl Iterator<Item = Pid>) {
+        self.watched.clear();
+        self.watched.extend(groups);
+    }
+
     /// What is known of the files of `pid`.
-    pub fn devices(&self, pid: Pid) -> Reading<NvidiaFds> {
-        match self.entries.get(&pid.0) {
-            Some(entry) => entry.devices.clone(),
-            None => Reading::Absent(Why::NotYet),
-        }
+    pub fn devices(&self, pid: Pid) -> &Reading<NvidiaFds> {
+        const NOT_YET: &Reading<NvidiaFds> = &Reading::Absent(Why::NotYet);
+        self.entries.get(&pid.0).map_or(NOT_YET, |entry| &entry.devices)
     }
 
     /// What a closer look found.
     pub fn learn(&mut self, stat: &ProcStat<'_>, now: Stamp) {
-        if let Some(entry) = self.entries.get_mut(&stat.pid.0) {
-            entry.devices = stat.devices.clone();
-            entry.parent = stat.parent;
+        self.change(stat.pid.0, |entry| {
+            if entry.devices != *stat.devices {
+                entry.devices.clone_from(stat.devices);
+            }
             entry.group = stat.group;
-            entry.scans = entry.scans.max(1);
-            entry.scanned_ms = now.boot_ms;
-            entry.due_ms = now.boot_ms + ROTATION_MS;
+            entry.looked_at(now);
+        });
+        // Sooner than it had been put off to: it may be looked at no more.
+        let pid = stat.pid.0;
+        if self.entries.get(&pid).is_some_and(|entry| entry.due_ms < entry.queued_ms) {
+            self.requeue(pid);
         }
     }
 
     /// What was covered.
     pub fn report(&self) -> ScanReport {
-        let unreadable = |entry: &&Entry| {
-            !entry.kernel && entry.devices.why().is_some_and(|why| why != Why::NotYet)
-        };
         ScanReport {
             processes: u32::try_from(self.entries.len()).unwrap_or(u32::MAX),
-            unreadable: u32::try_from(self.entries.values().filter(unreadable).count())
-                .unwrap_or(u32::MAX),
+            unreadable: self.unreadable,
             scanned_boot_ms: self.complete_ms,
+        }
+    }
+
+    fn insert(&mut self, pid: u32, entry: Entry) {
+        self.remove(pid);
+        let standing = self.standing(&entry);
+        self.queue.insert((entry.queued_ms, pid));
+        self.entries.insert(pid, entry);
+        self.account(pid, None, Some(standing));
+    }
+
+    fn remove(&mut self, pid: u32) {
+        if let Some(entry) = self.entries.remove(&pid) {
+            self.queue.remove(&(entry.queued_ms, pid));
+            let standing = self.standing(&entry);
+            self.account(pid, Some(standing), None);
+        }
+    }
+
+    /// Changes what is known of a process that was asked now, and the sums with it.
+    fn change(&mut self, pid: u32, act: impl FnOnce(&mut Entry)) {
+        let pass = self.pass;
+        let Some(entry) = self.entries.get_mut(&pid) else { return };
+        let before = Standing::of(entry, pass);
+        act(entry);
+        entry.pass = pass + 1;
+        let after = Standing::of(entry, pass);
+        if before != after {
+            self.account(pid, Some(before), Some(after));
+        }
+    }
+
+    fn standing(&self, entry: &Entry) -> Standing {
+        Standing::of(entry, self.pass)
+    }
+
+    fn account(&mut self, pid: u32, before: Option<Standing>, after: Option<Standing>) {
+        let is = |standing: Option<Standing>, what: fn(&Standing) -> bool| {
+            standing.as_ref().is_some_and(what)
+        };
+        let both = |what| (is(before, what), is(after, what));
+        match both(|standing| standing.holds) {
+            (false, true) => _ = self.holders.insert(Pid(pid)),
+            (true, false) => _ = self.holders.remove(&Pid(pid)),
+            _ => {}
+        }
+        let (was, is) = both(|standing| standing.unreadable);
+        self.unreadable = (self.unreadable + u32::from(is)).saturating_sub(u32::from(was));
+        let (was, is) = both(|standing| standing.left);
+        self.left = (self.left + usize::from(is)).saturating_sub(usize::from(was));
+        let groups = [before, after].map(|standing| standing.map(|standing| standing.group));
+        if groups[0] != groups[1]
+            && groups.iter().flatten().any(|(group, _)| self.watched.contains(group))
+        {
+            self.changes += 1;
+        }
+    }
+
+    /// Puts it where its next turn is.
+    fn requeue(&mut self, pid: u32) {
+        if let Some(entry) = self.entries.get_mut(&pid) {
+            self.queue.remove(&(entry.queued_ms, pid));
+            entry.queued_ms = entry.due_ms;
+            self.queue.insert((entry.queued_ms, pid));
+        }
+    }
+}
+
+impl Standing {
+    fn of(entry: &Entry, pass: u64) -> Self {
+        Self {
+            holds: entry.holds(),
+            unreadable: entry.unreadable(),
+            left: entry.pass <= pass,
+            group: (entry.group, entry.kernel),
         }
     }
 }
@@ -203,114 +279,8 @@ impl Scan {
 /// What a closer look at a process tells the scan.
 pub(super) struct ProcStat<'a> {
     pub pid: Pid,
-    pub parent: Pid,
     pub group: Pid,
     pub devices: &'a Reading<NvidiaFds>,
-}
-
-struct Asked {
-    open_files: i64,
-    /// `None` where only files were asked for.
-    stat: Option<Stat>,
-    devices: Reading<NvidiaFds>,
-    files: u32,
-}
-
-impl Entry {
-    const fn new(inode: u64) -> Self {
-        Self {
-            inode,
-            start_ticks: 0,
-            parent: Pid(0),
-            group: Pid(0),
-            kernel: false,
-            devices: Reading::Absent(Why::NotYet),
-            scans: 0,
-            due_ms: 0,
-            scanned_ms: 0,
-            listed_in: 0,
-            open_files: 0,
-            unchanged: 0,
-        }
-    }
-
-    fn learn(&mut self, asked: Asked, now: Stamp, pid: u32, ticks_per_second: u64) {
-        if let Some(stat) = asked.stat {
-            if self.start_ticks != stat.start_ticks {
-                self.scans = 0;
-            }
-            self.start_ticks = stat.start_ticks;
-            self.parent = stat.parent;
-            self.group = stat.group;
-            self.kernel = stat.kernel_thread();
-        }
-        self.devices = asked.devices;
-        self.open_files = asked.open_files;
-        self.unchanged = 0;
-        let started_ms = self.start_ticks.saturating_mul(1000) / ticks_per_second.max(1);
-        let young = now.boot_ms.saturating_sub(started_ms) < YOUNG_MS && !self.kernel;
-        if young {
-            self.scanned_ms = now.boot_ms;
-            self.due_ms = now.boot_ms + (1000 << self.scans.min(5));
-            self.scans = self.scans.saturating_add(1);
-        } else {
-            self.scans = OLD;
-            self.put_off(now, pid);
-        }
-    }
-
-    /// Its turn comes again after a rotation.
-    fn put_off(&mut self, now: Stamp, pid: u32) {
-        self.scanned_ms = now.boot_ms;
-        self.due_ms = now.boot_ms + ROTATION_MS + u64::from(pid).wrapping_mul(7919) % SPREAD_MS;
-    }
-
-    /// Whether an old process has as many files open as before; not for ever, since one may be
-    /// closed and another opened.
-    fn seems_unchanged(&mut self, root: &Root, pid: Pid) -> bool {
-        // A tree of ordinary files has sizes that say nothing.
-        if self.scans < OLD || self.open_files <= 0 || !root.is_machine() {
-            return false;
-        }
-        self.unchanged += 1;
-        self.unchanged <= UNCHANGED && fds::size(root, pid) == Ok(self.open_files)
-    }
-
-    /// State, group and devices; `None` where the process has ended. Of an old one only the files:
-    /// the state costs as much as they do, and says nothing new while there are any.
-    fn ask(&self, root: &Root, pid: Pid, table: &mut DeviceTable) -> Option<Asked> {
-        if self.scans >= OLD
-            && !self.kernel
-            && let Ok(open) = fds::scan(root, pid, table, Depth::Devices, false)
-            && open.seen > 0
-        {
-            let devices = Reading::Value(open.devices);
-            return Some(Asked { open_files: open.size, stat: None, devices, files: open.seen });
-        }
-        let stat = match stat::read(root, pid) {
-            Ok(stat) => stat,
-            Err(Why::Gone) => return None,
-            Err(why) => {
-                let devices = Reading::Absent(why);
-                return Some(Asked { open_files: 0, stat: None, devices, files: 0 });
-            }
-        };
-        let mut open_files = 0;
-        let (devices, files) = if stat.kernel_thread() || stat.defunct() {
-            (Reading::Value(NvidiaFds::default()), 0)
-        } else {
-            let of_threads = stat.state == ProcState::Zombie;
-            match fds::scan(root, pid, table, Depth::Devices, of_threads) {
-                Ok(open) => {
-                    open_files = open.size;
-                    (Reading::Value(open.devices), open.seen)
-                }
-                Err(Why::Gone) => return None,
-                Err(why) => (Reading::Absent(why), 0),
-            }
-        };
-        Some(Asked { open_files, stat: Some(stat), devices, files })
-    }
 }
 
 /// Number of tasks and the newest pid: `0.00 0.01 0.05 1/123 4567`.

@@ -2,6 +2,13 @@
 //! crate was weighed and not taken, since it reads whole files of any length and costs several
 //! times as much, a thousand times a look.
 
+use std::ffi::CStr;
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::retry_on_intr;
+
+use crate::host::fds;
 use crate::host::root::{self, Root};
 use crate::ids::{Pid, ProcId};
 use crate::sample::{ProcState, Why};
@@ -11,6 +18,9 @@ use crate::sample::{ProcState, Why};
 pub(super) const EXITING: u64 = 0x4;
 /// `PF_KTHREAD`.
 pub(super) const KERNEL_THREAD: u64 = 0x20_0000;
+
+/// Threads of a process whose state is read.
+const MOST_THREADS: usize = 512;
 
 /// The fields that are of use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,11 +63,46 @@ pub(super) fn read(root: &Root, pid: Pid) -> Result<Stat, Why> {
     parse(bytes).ok_or(Why::Nonsense)
 }
 
-/// State letter of one thread: `proc/PID/task/TID/stat`.
-pub(super) fn thread_state(root: &Root, pid: Pid, tid: u32) -> Result<ProcState, Why> {
+/// Opens `proc/PID/stat` for [`reread`].
+pub(super) fn open(root: &Root, pid: Pid) -> Result<OwnedFd, Why> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    rustix::fs::open(root.of(pid, "stat"), flags, Mode::empty()).map_err(root::why_errno)
+}
+
+/// What the file says now. It stays that of the process for which it was opened: when that is
+/// reaped it is [`Why::Gone`], whoever has the number then.
+pub(super) fn reread(file: &OwnedFd) -> Result<Stat, Why> {
     let mut buffer = [0; 2048];
-    let bytes = root::record(&root.of(pid, &format!("task/{tid}/stat")), &mut buffer)?;
-    parse(bytes).map(|stat| stat.state).ok_or(Why::Nonsense)
+    let length = retry_on_intr(|| rustix::io::pread(file, &mut buffer, 0));
+    let length = length.map_err(root::why_errno)?;
+    buffer.get(..length).and_then(parse).ok_or(Why::Nonsense)
+}
+
+/// How many threads wait without a chance to be interrupted, and one of them.
+pub(super) fn waiting_threads(root: &Root, pid: Pid) -> (u32, Option<u32>) {
+    let (mut count, mut waiting, mut left) = (0, None, MOST_THREADS);
+    let Ok(dir) = fds::open_dir(&root.of(pid, "task")) else { return (count, waiting) };
+    // What was found before the list broke off holds.
+    let _ = fds::each_number(&dir, |tid, name, _| {
+        if thread_state(dir.as_fd(), name) == Ok(ProcState::Uninterruptible) {
+            count += 1;
+            waiting = waiting.or(Some(tid));
+        }
+        left -= 1;
+        left > 0
+    });
+    (count, waiting)
+}
+
+/// State letter of one thread, by its name in `proc/PID/task`.
+fn thread_state(tasks: BorrowedFd<'_>, tid: &CStr) -> Result<ProcState, Why> {
+    let mut path = [0; 24];
+    let name = tid.to_bytes().iter().chain(b"/stat");
+    path.iter_mut().zip(name).for_each(|(to, from)| *to = *from);
+    let path = CStr::from_bytes_until_nul(&path).map_err(|_ignored| Why::Nonsense)?;
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(tasks, path, flags, Mode::empty()).map_err(root::why_errno)?;
+    reread(&file).map(|stat| stat.state)
 }
 
 /// A name may hold anything, `) R 1` and newlines too: it ends at the last bracket, since only
@@ -169,6 +214,25 @@ mod tests {
         assert_eq!(stat.pid, own);
         assert!(stat.start_ticks > 0 && stat.rss_pages > 0 && stat.threads > 0);
         assert_eq!(read(&Root::machine(), Pid(u32::MAX >> 1)), Err(Why::Gone));
+    }
+
+    #[test]
+    fn a_file_that_stays_open_is_that_of_its_process_and_of_nobody_after_it() {
+        let root = Root::machine();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = Pid(child.id());
+        let file = open(&root, pid).unwrap();
+        assert_eq!(reread(&file).map(|stat| stat.id()), read(&root, pid).map(|stat| stat.id()));
+        child.kill().unwrap();
+        // It ends in its own time; a zombie is still it.
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        let mut state = reread(&file).unwrap().state;
+        while state != ProcState::Zombie && std::time::Instant::now() < deadline {
+            state = reread(&file).unwrap().state;
+        }
+        assert_eq!(state, ProcState::Zombie);
+        child.wait().unwrap();
+        assert_eq!(reread(&file), Err(Why::Gone));
     }
 
     proptest! {

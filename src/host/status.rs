@@ -30,7 +30,9 @@ impl Default for Pid0 {
 
 /// `proc/PID/status`.
 pub(super) fn read(root: &Root, pid: Pid) -> Result<Status, Why> {
-    Ok(parse(&root::text(&root.of(pid, "status"), LIMIT)?))
+    let mut buffer = [0; LIMIT];
+    let text = root::record(&root.of(pid, "status"), &mut buffer)?;
+    Ok(parse(&String::from_utf8_lossy(text)))
 }
 
 pub(super) fn parse(text: &str) -> Status {

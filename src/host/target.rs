@@ -167,8 +167,8 @@ pub(super) fn slow(root: &Root) -> Slow {
 
 /// What a process waits in: one of its threads in D, else its first thread.
 pub(super) fn waits_in(root: &Root, pid: Pid) -> Option<String> {
-    let in_d = |tid: &u32| stat::thread_state(root, pid, *tid) == Ok(ProcState::Uninterruptible);
-    let tid = fds::threads(root, pid).ok()?.into_iter().take(512).find(in_d).unwrap_or(pid.0);
+    let (_, waiting) = stat::waiting_threads(root, pid);
+    let tid = waiting.unwrap_or(pid.0);
     wait_channel(root, pid, &format!("task/{tid}/wchan"))
 }
 

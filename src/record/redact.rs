@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::record::Header;
 use crate::sample::{ProcSample, ProcTick, Reading, Tick, Why};
@@ -48,11 +49,14 @@ impl Redaction {
         let Tick::Procs(tick) = tick else { return Cow::Borrowed(tick) };
         let mut tick = tick.clone();
         for process in &mut tick.procs {
-            if let Reading::Value(arguments) = &mut process.cmdline {
-                *arguments = (self.command)(arguments);
+            if let Reading::Value(arguments) = &process.cmdline {
+                let redacted = (self.command)(arguments);
+                if redacted != *arguments {
+                    Arc::make_mut(process).cmdline = Reading::Value(redacted);
+                }
             }
             if self.identities {
-                self.anonymous(process);
+                self.anonymous(Arc::make_mut(process));
             }
         }
         if self.identities {

@@ -49,25 +49,32 @@ impl Asking {
         Ok(Self { known: HashMap::new(), to, answers })
     }
 
-    /// Puts what is known into each process that is a server, and asks for news.
-    pub fn complete(&mut self, processes: &mut [ProcSample], now: Stamp) {
+    /// Takes the answers that have come.
+    pub fn listen(&mut self, now: Stamp) {
         while let Ok((id, said)) = self.answers.try_recv() {
             self.known.insert(id, (now, said));
         }
-        self.known.retain(|id, _| processes.iter().any(|process| process.id == *id));
-        for process in processes.iter_mut().filter(|process| !process.listens.is_empty()) {
-            let Some(software) = process.cmdline.value().and_then(|line| software(line)) else {
-                continue;
-            };
-            let known = self.known.get(&process.id);
-            if known.is_none_or(|(at, _)| now.since(*at) >= AGAIN_MS) {
-                let ports = process.listens.clone();
-                if self.to.try_send(Question { id: process.id, software, ports }).is_ok() {
-                    let before = known.map_or(Reading::Absent(Why::NotYet), |one| one.1.clone());
-                    self.known.insert(process.id, (now, before));
-                }
-            }
-            process.server = self.known.get(&process.id).map(|(_, said)| said.clone());
+    }
+
+    /// Forgets those that are gone.
+    pub fn retain(&mut self, alive: impl Fn(ProcId) -> bool) {
+        self.known.retain(|id, _| alive(*id));
+    }
+
+    /// What is known of a process that is a server; asks it for news.
+    pub fn said(&mut self, process: &ProcSample, now: Stamp) -> Option<Reading<ServerSample>> {
+        if process.listens.is_empty() {
+            return None;
         }
+        let software = process.cmdline.value().and_then(|line| software(line))?;
+        let known = self.known.get(&process.id);
+        if known.is_none_or(|(at, _)| now.since(*at) >= AGAIN_MS) {
+            let ports = process.listens.clone();
+            if self.to.try_send(Question { id: process.id, software, ports }).is_ok() {
+                let before = known.map_or(Reading::Absent(Why::NotYet), |one| one.1.clone());
+                self.known.insert(process.id, (now, before));
+            }
+        }
+        self.known.get(&process.id).map(|(_, said)| said.clone())
     }
 }

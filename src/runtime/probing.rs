@@ -3,12 +3,12 @@
 use crate::allocator::{Ask, Reader};
 #[cfg(debug_assertions)]
 use crate::host::DeviceRole;
-use crate::host::{Options, Probe, StandIn};
+use crate::host::{Options, Probe, Said, StandIn};
 use crate::ids::{Pid, Stamp};
 use crate::runtime::asking::Asking;
 use crate::runtime::inspector::{Listed, Look};
 use crate::runtime::options::root;
-use crate::sample::ProcTick;
+use crate::sample::{ProcSample, ProcTick};
 
 /// Looks at `/proc`, and at the allocators of what it finds there.
 pub struct Probing {
@@ -37,27 +37,38 @@ impl Look for Probing {
 
     fn look(&mut self, now: Stamp, listed: &[Listed]) -> ProcTick {
         let pids: Vec<Pid> = listed.iter().map(|process| process.pid).collect();
-        let mut tick = self.probe.look(now, &pids);
-        if let Some(servers) = &mut self.servers {
-            servers.complete(&mut tick.procs, now);
+        let (mut reader, mut servers) = (self.allocators.as_mut(), self.servers.as_mut());
+        if let Some(servers) = &mut servers {
+            servers.listen(now);
         }
-        let Some(reader) = &mut self.allocators else { return tick };
-        // Only those that the driver lists: a forked child carries a frozen copy of its parent's
-        // allocator.
-        for process in &mut tick.procs {
-            let uses_cuda = process.devices.value().is_some_and(|devices| devices.uvm);
-            if uses_cuda
-                && let Some(holder) = listed.iter().find(|holder| holder.pid == process.id.pid)
-            {
-                let ask = Ask { blocks: true, vram: holder.vram, ..Ask::default() };
-                process.allocator = Some(reader.read(process.id, now, &ask));
-            }
-        }
+        let tick = self.probe.look_with(now, &pids, |process| {
+            let allocator = reader.as_mut().and_then(|reader| {
+                let ask = question(process, listed)?;
+                Some(reader.read(process.id, now, &ask))
+            });
+            let server = servers.as_mut().and_then(|servers| servers.said(process, now));
+            Said { allocator, server }
+        });
         // They are in the order of their identities.
         let alive = |id| tick.procs.binary_search_by_key(&id, |process| process.id).is_ok();
-        reader.retain(alive);
+        if let Some(reader) = reader {
+            reader.retain(alive);
+        }
+        if let Some(servers) = servers {
+            servers.retain(alive);
+        }
         tick
     }
+}
+
+/// What the allocator of a process is asked. Only of those that the driver lists: a forked child
+/// carries a frozen copy of its parent's allocator.
+fn question(process: &ProcSample, listed: &[Listed]) -> Option<Ask> {
+    if !process.devices.value().is_some_and(|devices| devices.uvm) {
+        return None;
+    }
+    let holder = listed.iter().find(|holder| holder.pid == process.id.pid)?;
+    Some(Ask { blocks: true, vram: holder.vram, ..Ask::default() })
 }
 
 /// In debug builds `VRAMLENS_TEST_DEVICES` names files that are taken for NVIDIA's devices

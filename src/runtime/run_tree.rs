@@ -2,6 +2,7 @@
 //! whose parents are gone, as long as they were seen before or are in the command's session.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::ids::Pid;
 use crate::runtime::run_job::Root;
@@ -40,7 +41,7 @@ impl Tree {
     }
 
     /// Learns from a look at the processes.
-    pub fn learn(&mut self, procs: &[ProcSample]) {
+    pub fn learn(&mut self, procs: &[Arc<ProcSample>]) {
         let places: HashMap<Pid, Place> = procs
             .iter()
             .map(|process| {

@@ -1,5 +1,7 @@
 //! What the kernel says of the processes.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{Pid, ProcId, Stamp};
@@ -14,8 +16,8 @@ pub struct ProcTick {
     pub at: Stamp,
     /// How long it took, in milliseconds.
     pub took_ms: u32,
-    /// Processes, by pid.
-    pub procs: Vec<ProcSample>,
+    /// Processes, by pid. One of which nothing has changed is the same as in the look before.
+    pub procs: Vec<Arc<ProcSample>>,
     /// What the scan could and could not see.
     pub scan: ScanReport,
     /// The machine.
@@ -91,8 +93,8 @@ pub struct ProcSample {
     pub tty: i32,
     /// The kernel's flags (`PF_EXITING` is 4, `PF_KTHREAD` 0x200000).
     pub flags: u64,
-    /// When its state, CPU use and resident memory were read, in milliseconds since boot, where that
-    /// was before this look: one that does nothing is left alone for some seconds.
+    /// When its state, CPU use and resident memory were read, in milliseconds since boot, where it
+    /// does nothing and is left alone for some seconds; `None` is in this look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_boot_ms: Option<u64>,
     /// Number of threads.

@@ -1,5 +1,7 @@
 //! A machine that is made up: so many GPUs and processes, a second of it after another.
 
+use std::sync::Arc;
+
 use vramlens::analyze::Moment;
 use vramlens::history::History;
 use vramlens::ids::{GpuIndex, GpuUuid, Pid, ProcId, Stamp};
@@ -107,7 +109,7 @@ impl Machine {
         ProcTick {
             at: stamp(second),
             took_ms: 2,
-            procs,
+            procs: procs.into_iter().map(Arc::new).collect(),
             scan: ScanReport { processes: 900, unreadable: 0, scanned_boot_ms: Some(START_MS) },
             host: HostFacts {
                 hostname: Reading::Value("gpubox".to_owned()),

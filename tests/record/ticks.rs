@@ -1,5 +1,7 @@
 //! Ticks to record.
 
+use std::sync::Arc;
+
 use vramlens::ids::{GpuIndex, GpuUuid, Pid, ProcId, Stamp};
 use vramlens::record::Header;
 use vramlens::sample::*;
@@ -113,7 +115,7 @@ pub fn proc_tick(n: u64, processes: Vec<ProcSample>) -> Tick {
     Tick::Procs(ProcTick {
         at: stamp(5_500 + n * 1000),
         took_ms: 8,
-        procs: processes,
+        procs: processes.into_iter().map(Arc::new).collect(),
         scan: ScanReport { processes: 210, unreadable: 12, scanned_boot_ms: Some(5_000) },
         host: HostFacts {
             hostname: Reading::Value("gpubox".to_owned()),

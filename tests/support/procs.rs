@@ -19,7 +19,7 @@ pub const fn at(boot_ms: u64) -> Stamp {
 
 /// The process with this pid.
 pub fn of(tick: &ProcTick, pid: u32) -> Option<&ProcSample> {
-    tick.procs.iter().find(|sample| sample.id.pid == Pid(pid))
+    tick.procs.iter().find(|sample| sample.id.pid == Pid(pid)).map(|sample| &**sample)
 }
 
 /// Pids of a tick.

@@ -1,6 +1,8 @@
 //! Small builders of ticks, shared by the tests of history, ledger, verdicts and kill plans.
 #![allow(dead_code)]
 
+use std::sync::Arc;
+
 use vramlens::analyze::{Moment, View};
 use vramlens::history::History;
 use vramlens::ids::{GpuIndex, GpuUuid, Pid, ProcId, Stamp};
@@ -123,7 +125,7 @@ pub fn proc_tick(at: u64, host: HostFacts, procs: Vec<ProcSample>) -> Tick {
         at: stamp(at),
         took_ms: 2,
         scan: ScanReport { processes: 200, unreadable: 0, scanned_boot_ms: Some(at) },
-        procs,
+        procs: procs.into_iter().map(Arc::new).collect(),
         host,
     })
 }
