@@ -104,6 +104,33 @@ fn a_file_that_is_there_is_named_cleanly() {
     }
 }
 
+/// JSON escapes what a terminal obeys in ASCII; the rest is escaped too, and says the same.
+#[test]
+fn json_on_a_terminal_is_as_harmless() {
+    let home = tempfile::tempdir().unwrap();
+    let shape = r#"{"architectures": ["LlamaForCausalLM"], "hidden_size": 4096, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336,
+        "vocab_size": 128256, "torch_dtype": "bfloat16"}"#;
+    for name in NAMES {
+        let model = home.path().join(name);
+        std::fs::create_dir(&model).unwrap();
+        std::fs::write(model.join("config.json"), shape).unwrap();
+        let mut fit = vramlens(home.path());
+        let text = said(fit.args(["fit", "--gpu", "24GiB", "--json"]).arg(&model));
+        assert_clean(&text, text.lines().count(), name);
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json["model"]["name"], *name, "{text}");
+        let mut config = vramlens(home.path());
+        let set = format!("remote.command={name}");
+        let text = said(config.args(["config", "--json", "--set", &set]));
+        assert_clean(&text, text.lines().count(), name);
+        let mut triage = vramlens(home.path());
+        triage.env("VRAMLENS_NVML_LIB", home.path().join(name));
+        let text = said(triage.args(["triage", "--json"]));
+        assert_clean(&text, text.lines().count(), name);
+    }
+}
+
 #[test]
 fn themes_are_listed_cleanly() {
     let home = tempfile::tempdir().unwrap();

@@ -101,9 +101,9 @@ fn without_memory_figures_there_is_no_answer() {
 
 #[test]
 fn a_gpu_that_does_not_tell_its_memory_is_not_passed_over() {
-    let gpus = [on(100), untold(verdict_support::gpu(1))];
-    let procs = [verdict_support::init(), runs(TRAIN)];
-    let view = verdict_support::watched(3, &gpus, &verdict_support::host(), &procs).1;
+    let gpus = [on(100), untold(gpu(1))];
+    let procs = [init(), runs(TRAIN)];
+    let view = watched(3, &gpus, &host(), &procs).1;
     let answer = would_it_fit(&view, Bytes::gib(40), &[]);
     assert!(answer.contains("fit on GPU 0 now") && answer.lines().count() == 1, "{answer}");
     let answer = would_it_fit(&view, Bytes::gib(200), &[]);

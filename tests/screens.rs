@@ -129,6 +129,27 @@ fn nothing_yet_and_nothing_at_all() {
     assert_snapshot!("idle_80x24", text(&screen(&app(&COLOUR), &idle, &[], (80, 24))));
 }
 
+/// What was not looked at is not said to be well.
+#[test]
+fn nothing_to_mend_is_said_only_where_that_is_known() {
+    let says = |change: fn(&mut View)| {
+        let mut view = scenes::one_gpu();
+        change(&mut view);
+        text(&screen(&app(&COLOUR), &view, &[], (100, 24)))
+    };
+    let fixes = |text: &str| {
+        text.lines().find(|line| line.contains("FIXES")).unwrap().trim_end().to_owned()
+    };
+    assert_eq!(fixes(&says(|_| {})), " FIXES  nothing to mend");
+    let past = says(|view| (view.freshness, view.procs_age_ms) = (Freshness::Past, None));
+    assert_eq!(fixes(&past), " FIXES  a moment of the past is not judged");
+    assert_eq!(fixes(&says(|view| view.procs_age_ms = None)), " FIXES  not known yet");
+    let unlisted = says(|view| {
+        view.gpus[0].sample.processes = Reading::Absent(vramlens::sample::Why::NotSupported);
+    });
+    assert_eq!(fixes(&unlisted), " FIXES  nothing to mend, as far as can be seen");
+}
+
 #[test]
 fn nothing_of_what_will_be_sent_is_cut_off() {
     let mut app = app(&COLOUR);

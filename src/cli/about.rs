@@ -173,7 +173,7 @@ fn configuration(common: &Common, env: Environment<'_>) -> Vec<Row> {
         changed.push(format!("{key} ({from})"));
     }
     files.dedup();
-    let names: Vec<String> = files.iter().map(|path| clean_path(&path)).collect();
+    let names: Vec<String> = files.iter().map(clean_path).collect();
     let or_none = |list: Vec<String>| if list.is_empty() { "none".into() } else { list.join(", ") };
     let mut rows = vec![("config", or_none(names)), ("changed", or_none(changed))];
     if let Some((theme, _)) = resolved.origins.get("view.theme") {

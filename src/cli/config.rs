@@ -110,7 +110,7 @@ impl Resolved {
 
     fn file(&mut self, path: &Path, text: &str) -> Result<(), SettingsError> {
         let table = DeTable::parse(text).map_err(|error| SettingsError::Syntax {
-            path: clean_path(&path),
+            path: clean_path(path),
             line: line_of(text, error.span().map_or(0, |span| span.start)),
             reason: error.message().to_owned(),
         })?;
@@ -203,7 +203,7 @@ pub fn resolve(
             Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
                 let reason = error.to_string();
-                return Err(SettingsError::Unreadable { path: clean_path(&path), reason });
+                return Err(SettingsError::Unreadable { path: clean_path(path), reason });
             }
         }
     }

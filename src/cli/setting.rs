@@ -73,7 +73,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
-            Self::File(path, line) => write!(f, "{}:{line}", clean_path(&path)),
+            Self::File(path, line) => write!(f, "{}:{line}", clean_path(path)),
             Self::Environment(name) => write!(f, "environment {name}"),
             Self::Flag => f.write_str("command line"),
         }

@@ -7,7 +7,7 @@ use ratatui::style::Color;
 use crate::cli::config::{Resolved, keys_variable};
 use crate::cli::settings::{Origin, SETTINGS};
 use crate::cli::themes::{Found, place_of_own};
-use crate::sample::text::{clean, clean_path};
+use crate::sample::text::{clean, clean_json, clean_path};
 use crate::ui::action::{ACTIONS, Group};
 use crate::ui::theme::{Depth, SIXTEEN};
 
@@ -87,7 +87,7 @@ pub fn settings_json(resolved: &Resolved) -> String {
             }))
         })
         .collect();
-    format!("{:#}\n", serde_json::Value::Array(rows))
+    clean_json(&format!("{:#}\n", serde_json::Value::Array(rows)))
 }
 
 /// The example file: every setting at its default, commented out.
@@ -147,7 +147,7 @@ pub fn themes(
     for theme in found {
         let mark = if theme.name == chosen { '*' } else { ' ' };
         let name = format!("{:<width$}", clean(&theme.name));
-        let from = theme.file.as_ref().map(|file| format!("  ({})", clean_path(&file)));
+        let from = theme.file.as_ref().map(|file| format!("  ({})", clean_path(file)));
         let words = match &theme.theme {
             Ok(definition) => definition.about.clone(),
             Err(error) => error.to_string(),

@@ -58,7 +58,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn read(path: &Path) -> Result<Definition, ThemeError> {
-    let place = clean_path(&path);
+    let place = clean_path(path);
     let wrong = |reason: String| ThemeError { place: place.clone(), line: 1, reason };
     let meta = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
     if !meta.is_file() || meta.len() > LARGEST_BYTES {

@@ -52,9 +52,9 @@ fn out() -> Out {
 /// `vramlens explain`.
 pub fn explain(args: &ExplainArgs, options: &Options, form: Form) -> anyhow::Result<Exit> {
     let input: Box<dyn Read> = match args.file.as_deref() {
-        Some(path) if path != Path::new("-") => Box::new(
-            File::open(path).with_context(|| format!("cannot open {}", clean_path(&path)))?,
-        ),
+        Some(path) if path != Path::new("-") => {
+            Box::new(File::open(path).with_context(|| format!("cannot open {}", clean_path(path)))?)
+        }
         _ => {
             if io::stdin().is_terminal() {
                 let _ = io::Write::write_all(

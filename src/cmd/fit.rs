@@ -18,6 +18,7 @@ use crate::model::ggml::CacheType;
 use crate::model::{Format, Kind, Model};
 use crate::rules::Fit;
 use crate::sample::Reading;
+use crate::sample::text::clean_json;
 use crate::units::Bytes;
 
 pub use answer::{Answer, Fits, Verdict};
@@ -246,8 +247,8 @@ fn trimmed(text: &[u8], out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 fn json(out: &mut dyn Write, value: &impl Serialize) -> anyhow::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    writeln!(out)?;
+    // The name of a model is its file's, and its data are the file's too.
+    writeln!(out, "{}", clean_json(&serde_json::to_string_pretty(value)?))?;
     Ok(())
 }
 

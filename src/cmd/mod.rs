@@ -19,6 +19,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use crate::runtime::options::{Options, absent};
+use crate::sample::text::clean;
 use crate::source::SourceError;
 
 /// How a command ends; documented in `--help`.
@@ -78,7 +79,7 @@ impl From<Exit> for ExitCode {
 pub fn no_driver(error: &SourceError, options: &Options, json: bool) -> anyhow::Result<Exit> {
     let absence = absent(error, options.library_name());
     if json {
-        let text = serde_json::json!({ "error": error.to_string(), "found": absence });
+        let text = serde_json::json!({ "error": clean(&error.to_string()), "found": absence });
         top::print(&format!("{text:#}\n"))?;
     }
     let hint = "To look at a recording of a real GPU: vramlens --demo";

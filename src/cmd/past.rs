@@ -27,9 +27,9 @@ pub fn last_view(path: &Path, options: &Options) -> anyhow::Result<View> {
     let input: Box<dyn Read> = if path == Path::new("-") {
         Box::new(io::stdin())
     } else {
-        Box::new(File::open(path).with_context(|| format!("cannot open {}", clean_path(&path)))?)
+        Box::new(File::open(path).with_context(|| format!("cannot open {}", clean_path(path)))?)
     };
-    last_of(BufReader::new(input), &clean_path(&path), options)
+    last_of(BufReader::new(input), &clean_path(path), options)
 }
 
 fn last_of(input: impl BufRead, name: &str, options: &Options) -> anyhow::Result<View> {

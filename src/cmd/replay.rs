@@ -111,8 +111,7 @@ fn open(path: &Path) -> anyhow::Result<Ticks> {
     let input: Box<dyn Read> = if path == Path::new("-") {
         Box::new(io::stdin())
     } else {
-        let file =
-            File::open(path).with_context(|| format!("cannot open {}", clean_path(&path)))?;
+        let file = File::open(path).with_context(|| format!("cannot open {}", clean_path(path)))?;
         Box::new(BufReader::new(file))
     };
     Ok(Reader::new(input)?)
@@ -143,7 +142,7 @@ fn range(picture: &Picture) -> anyhow::Result<(u64, u64)> {
 /// The first and the last moment: by the index where there is one.
 fn ends(path: &Path) -> anyhow::Result<Option<(Stamp, Stamp)>> {
     let recording =
-        Recording::open(path).with_context(|| format!("cannot open {}", clean_path(&path)))?;
+        Recording::open(path).with_context(|| format!("cannot open {}", clean_path(path)))?;
     let first = |tick: &Tick| match tick {
         Tick::Gap(gap) => gap.from,
         other => other.at(),
@@ -177,7 +176,7 @@ fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
             other => Ok(other?),
         };
     }
-    let at = || format!("cannot write {}", clean_path(&path));
+    let at = || format!("cannot write {}", clean_path(path));
     // A device or a pipe is written to as it is.
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return fs::write(path, bytes).with_context(at);

@@ -74,10 +74,10 @@ async fn work(
     let textfile = match &serve.textfile {
         None => None,
         Some(file) => {
-            let name = clean_path(&file);
+            let name = clean_path(file);
             let complain = move |error: &_| log(&format!("cannot write {name}: {error}"));
             let kept = Textfile::spawn(file, pages.clone(), complain)
-                .with_context(|| format!("cannot write {}", clean_path(&file)))?;
+                .with_context(|| format!("cannot write {}", clean_path(file)))?;
             Some(kept)
         }
     };
@@ -194,7 +194,7 @@ fn addresses(serve: &Serve) -> anyhow::Result<Vec<SocketAddr>> {
 }
 
 fn token(file: &Path) -> anyhow::Result<Arc<str>> {
-    let name = clean_path(&file);
+    let name = clean_path(file);
     let meta = std::fs::metadata(file).with_context(|| format!("cannot read the token {name}"))?;
     if meta.len() > LONGEST_TOKEN {
         bail!("{name} is too long for a token: {LONGEST_TOKEN} bytes at the most");

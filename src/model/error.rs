@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     /// The file or folder cannot be opened or read.
-    #[error("{path}: {source}", path = clean_path(&path))]
+    #[error("{path}: {source}", path = clean_path(path))]
     Io {
         /// Which.
         path: PathBuf,

@@ -353,7 +353,7 @@ fn from_parts(path: &Path, config: Option<&Json>, shards: &[PathBuf]) -> Result<
         Some(config) => from_config::shape(config)?,
         None if !shards.is_empty() => Shape::default(),
         None => {
-            let what = format!("{} holds no model", clean_path(&path));
+            let what = format!("{} holds no model", clean_path(path));
             return Err(ModelError::UnknownFormat { what });
         }
     };

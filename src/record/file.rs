@@ -44,7 +44,7 @@ pub enum OutputError {
     )]
     Unfinished(PathBuf),
     /// The file system says no.
-    #[error("{}: {source}", clean_path(&path))]
+    #[error("{}: {source}", clean_path(path))]
     Io {
         /// The file.
         path: PathBuf,

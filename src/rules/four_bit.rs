@@ -65,14 +65,8 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     if !wide || all < WORTH || on_cpu {
         return Answer::Clear;
     }
-    // One that holds less than its file has loaded it smaller.
-    match whole(view, holder) {
-        None if torch => {
-            let pid = holder.pid;
-            return Answer::CannotTell(format!("the driver does not tell what {pid} holds"));
-        }
-        Some(held) if torch && held.0 < all.0 / 10 * 7 => return Answer::Clear,
-        _ => {}
+    if torch && let Some(answer) = loaded_smaller(view, holder, all) {
+        return answer;
     }
     let bits = if full > half { 32 } else { 16 };
     let headline = format!("{} holds {all} of weights in {bits} bits", holder.pid);
@@ -106,6 +100,15 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
         found.fixes.extend(fix(holder, (KEY.1, title), &[When::Always], saves, &|_| None));
     }
     Answer::Hit(found)
+}
+
+/// One that holds less than its file has loaded it smaller.
+fn loaded_smaller(view: &View, holder: &Holder, file: Bytes) -> Option<Answer> {
+    let Some(held) = whole(view, holder) else {
+        let pid = holder.pid;
+        return Some(Answer::CannotTell(format!("the driver does not tell what {pid} holds")));
+    };
+    (held.0 < file.0 / 10 * 7).then_some(Answer::Clear)
 }
 
 fn quantised(workload: &Workload) -> bool {

@@ -50,6 +50,22 @@ fn bytes_word(bytes: &[u8]) -> String {
     format!("$'{}'", bytes.iter().map(byte).collect::<String>())
 }
 
+/// JSON whose strings say the same and that is fit for a terminal: what [`clean`] would replace is
+/// written as an escape. (Below a blank a writer of JSON has done so already.)
+pub fn clean_json(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c.is_ascii() && c != '\u{7f}' || replace(c) == c {
+            out.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                out += &format!("\\u{unit:04x}");
+            }
+        }
+    }
+    out
+}
+
 /// [`clean`], and `?` for every character outside ASCII, one for each column.
 pub fn clean_ascii(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
@@ -211,6 +227,15 @@ mod tests {
             let said = std::process::Command::new("bash").args(["-c", &line]).output().unwrap();
             assert_eq!(String::from_utf8(said.stdout).unwrap(), word, "{line}");
         }
+    }
+
+    #[test]
+    fn json_says_the_same_and_nothing_that_a_terminal_obeys() {
+        let value = serde_json::json!({ "name\u{9b}": "訓練 é\u{7f}\u{9b}31m\u{202e}\u{1f3fb}\n\u{1b}[2J" });
+        let json = clean_json(&serde_json::to_string_pretty(&value).unwrap());
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap(), value);
+        assert!(json.contains("訓練 é\\u007f\\u009b31m\\u202e\\ud83c\\udffb\\n"), "{json}");
+        assert!(json.lines().all(|line| clean(line) == line), "{json}");
     }
 
     #[test]

@@ -234,7 +234,7 @@ fn caching() -> Vec<Case> {
             "no name of Python, and arguments that may not be read",
             || {
                 let mut process = mute();
-                process.comm = "worker".to_owned();
+                "worker".clone_into(&mut process.comm);
                 view(on(100), process)
             },
             CannotTell("the command line of 500: no permission"),

@@ -262,7 +262,7 @@ fn steps() -> Vec<Case> {
             "PyTorch by its name, and arguments that may not be read",
             || {
                 let mut process = allocator(mute(), torch(200, 700, 600));
-                process.comm = "pt_main_thread".to_owned();
+                "pt_main_thread".clone_into(&mut process.comm);
                 process.model_files = vec!["/models/x/model.safetensors".to_owned()];
                 view(on(705), process)
             },

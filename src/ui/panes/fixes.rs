@@ -3,6 +3,7 @@
 use ratatui::layout::Rect;
 
 use super::Scene;
+use crate::analyze::Freshness;
 use crate::rules::{Finding, Fix, Provenance, Saving};
 use crate::ui::app::{Drawn, Hit};
 use crate::ui::doc::Doc;
@@ -84,8 +85,18 @@ fn title(canvas: &mut Canvas<'_>, scene: &Scene<'_>) -> u16 {
 
 /// What stands where there is no fix to show.
 fn nothing(scene: &Scene<'_>) -> &'static str {
+    let view = scene.context.view;
     let hides = scene.app.hidden_findings(scene.context) > 0;
-    if hides { "nothing else to mend" } else { "nothing to mend" }
+    // What was not looked at is not well.
+    let looked = view.procs_age_ms.is_some();
+    let unlisted = view.gpus.iter().any(|gpu| gpu.sample.unlisted().is_some());
+    match &view.freshness {
+        _ if hides => "nothing else to mend",
+        Freshness::Past if !looked => "a moment of the past is not judged",
+        _ if !looked => "not known yet",
+        _ if unlisted => "nothing to mend, as far as can be seen",
+        _ => "nothing to mend",
+    }
 }
 
 fn one(canvas: &mut Canvas<'_>, finding: &Finding, y: u16) -> u16 {
