@@ -100,6 +100,22 @@ fn a_snapshot_in_json() {
 }
 
 #[test]
+fn what_was_read_before_the_look_has_its_age() {
+    let mut view = views::busy();
+    let sample = &mut view.gpus[0].sample;
+    sample.earlier.details_boot_ms = Some(view.at.boot_ms - 2_120);
+    sample.earlier.pcie_boot_ms = Some(view.at.boot_ms - 3_120);
+    let json = serde_json::to_value(Snapshot::new(&view, hide)).unwrap();
+    let gpu = &json["gpus"][0];
+    assert_eq!(gpu["details_age_ms"], 2_120);
+    // Of this look, and not there at all.
+    assert_eq!(gpu["lists_age_ms"], json["gpus_age_ms"]);
+    assert_eq!(gpu["settings_age_ms"], json["gpus_age_ms"]);
+    assert_eq!(gpu["pcie"]["age_ms"], gpu["pcie"]["rx_bytes_per_second"]);
+    assert_eq!(gpu["pcie"]["age_ms"]["absent"], "not_asked");
+}
+
+#[test]
 fn the_schema_file_says_the_same_as_the_program() {
     let file = include_str!("../assets/snapshot.schema.json");
     let schema: Value = serde_json::from_str(file).unwrap();

@@ -100,6 +100,58 @@ pub struct GpuSample {
     pub processes: Reading<Vec<GpuProc>>,
     /// Whether per-process use can be sampled here at all (never for MIG).
     pub process_utilization: Reading<()>,
+    /// What was read before this look.
+    #[serde(default, skip_serializing_if = "Earlier::is_none")]
+    pub earlier: Earlier,
+}
+
+/// When figures were read that are not read at every look, in milliseconds since boot; `None` for
+/// this look, and for what is absent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Earlier {
+    /// The oldest of `throttle`, `memory_clock`, `performance_state` and `fan`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details_boot_ms: Option<u64>,
+    /// `pcie`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pcie_boot_ms: Option<u64>,
+    /// That a list of graphics or MPS processes is empty; rows are always of this look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lists_boot_ms: Option<u64>,
+    /// `power_limit`, `mig_enabled` and `persistence`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settings_boot_ms: Option<u64>,
+}
+
+/// What is not read at every look, and by which word its age is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seldom {
+    /// As in [`Earlier::details_boot_ms`].
+    Details,
+    /// As in [`Earlier::pcie_boot_ms`].
+    Pcie,
+    /// As in [`Earlier::lists_boot_ms`].
+    Lists,
+    /// As in [`Earlier::settings_boot_ms`].
+    Settings,
+}
+
+impl Seldom {
+    /// Each, with its word.
+    pub const ALL: [(Self, &'static str); 4] = [
+        (Self::Details, "details"),
+        (Self::Pcie, "pcie"),
+        (Self::Lists, "lists"),
+        (Self::Settings, "settings"),
+    ];
+}
+
+impl Earlier {
+    /// Whether everything is of this look.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl GpuSample {
@@ -109,6 +161,34 @@ impl GpuSample {
     pub fn unlisted(&self) -> Option<Why> {
         let split = self.mig.is_none() && self.mig_enabled.get() == Some(true);
         self.processes.why().filter(|why| !split && *why != Why::NotAsked)
+    }
+
+    /// When that was read, in milliseconds since boot, where it was before this look; absent where
+    /// nothing of it is there.
+    pub fn read_earlier(&self, what: Seldom) -> Reading<Option<u64>> {
+        const fn known<T: Copy>(reading: Reading<T>) -> Reading<()> {
+            match reading {
+                Reading::Value(_) => Reading::Value(()),
+                Reading::Absent(why) => Reading::Absent(why),
+            }
+        }
+        let Earlier { details_boot_ms, pcie_boot_ms, lists_boot_ms, settings_boot_ms } =
+            self.earlier;
+        let (read_ms, parts) = match what {
+            Seldom::Details => {
+                let clocks = (known(self.throttle), known(self.memory_clock));
+                let rest = (known(self.performance_state), known(self.fan));
+                (details_boot_ms, [clocks.0, clocks.1, rest.0, rest.1])
+            }
+            Seldom::Pcie => (pcie_boot_ms, [known(self.pcie); 4]),
+            Seldom::Lists => (lists_boot_ms, [self.processes.as_ref().map(|_| ()); 4]),
+            Seldom::Settings => {
+                let [limit, persistence] = [known(self.power_limit), known(self.persistence)];
+                (settings_boot_ms, [limit, known(self.mig_enabled), persistence, persistence])
+            }
+        };
+        let there = parts.iter().find(|part| part.value().is_some());
+        there.unwrap_or(&parts[0]).map(|()| read_ms)
     }
 }
 
@@ -208,5 +288,20 @@ impl ProcKinds {
         let all = [(self.compute, "C"), (self.graphics, "G"), (self.mps, "M")];
         let set: Vec<_> = all.iter().filter(|kind| kind.0).map(|kind| kind.1).collect();
         set.join("+")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_read_earlier_is_written() {
+        let text = |earlier: &Earlier| serde_json::to_string(earlier).unwrap();
+        assert_eq!(text(&Earlier::default()), "{}");
+        let pcie = Earlier { pcie_boot_ms: Some(7), ..Earlier::default() };
+        assert_eq!(text(&pcie), r#"{"pcie_boot_ms":7}"#);
+        assert_eq!(serde_json::from_str::<Earlier>(&text(&pcie)).unwrap(), pcie);
+        assert_eq!((pcie.is_none(), Earlier::default().is_none()), (false, true));
     }
 }

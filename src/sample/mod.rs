@@ -24,8 +24,8 @@ pub use absence::Absence;
 pub use allocator::*;
 pub use gap::{Gap, GapCause};
 pub use gpu::{
-    DriverInfo, GpuProc, GpuSample, GpuTick, Memory, MemoryApi, MigInfo, Nonsense, Pcie, ProcKinds,
-    Throttle, Utilization,
+    DriverInfo, Earlier, GpuProc, GpuSample, GpuTick, Memory, MemoryApi, MigInfo, Nonsense, Pcie,
+    ProcKinds, Seldom, Throttle, Utilization,
 };
 pub use kill::{KillEvent, KillOrder, KillPreset, KillStep, KillTarget};
 pub use machine::{

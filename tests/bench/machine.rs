@@ -4,9 +4,9 @@ use vramlens::analyze::Moment;
 use vramlens::history::History;
 use vramlens::ids::{GpuIndex, GpuUuid, Pid, ProcId, Stamp};
 use vramlens::sample::{
-    DriverInfo, EnvVar, GpuProc, GpuSample, GpuTick, HostFacts, Memory, MemoryApi, Nonsense,
-    NvidiaFds, ProcKinds, ProcSample, ProcState, ProcTick, Reading, ScanReport, Signals, Throttle,
-    Tick, Utilization, Why, XidReport,
+    DriverInfo, Earlier, EnvVar, GpuProc, GpuSample, GpuTick, HostFacts, Memory, MemoryApi,
+    Nonsense, NvidiaFds, ProcKinds, ProcSample, ProcState, ProcTick, Reading, ScanReport, Signals,
+    Throttle, Tick, Utilization, Why, XidReport,
 };
 use vramlens::units::{Bytes, Celsius, Milliwatts, Percent};
 
@@ -97,6 +97,7 @@ impl Machine {
             persistence: Reading::Value(true),
             processes: Reading::Value(rows),
             process_utilization: Reading::Value(()),
+            earlier: Earlier::default(),
         }
     }
 

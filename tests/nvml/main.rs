@@ -4,6 +4,7 @@ mod events;
 #[path = "../support/fake.rs"]
 mod fake;
 mod opening;
+mod pace;
 mod sleep;
 mod trouble;
 mod values;

@@ -49,6 +49,7 @@ pub fn gpu_tick(n: u64, used: u64) -> Tick {
             compute_instance: None,
         }]),
         process_utilization: Reading::Value(()),
+        earlier: Earlier::default(),
     };
     Tick::Gpus(GpuTick {
         seq: n,

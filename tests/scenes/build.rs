@@ -170,6 +170,7 @@ pub fn gpu_sample(index: u32, name: &str, total: u64, used: u64, reserved: u64) 
         persistence: Reading::Value(true),
         processes: Reading::Value(Vec::new()),
         process_utilization: Reading::Value(()),
+        earlier: Earlier::default(),
     }
 }
 

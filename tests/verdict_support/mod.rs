@@ -5,9 +5,9 @@ use vramlens::analyze::{Moment, View};
 use vramlens::history::History;
 use vramlens::ids::{GpuIndex, GpuUuid, Pid, ProcId, Stamp};
 use vramlens::sample::{
-    Container, DriverInfo, EnvVar, GpuProc, GpuSample, GpuTick, HostFacts, Memory, MemoryApi,
-    Nonsense, NvidiaFds, ProcKinds, ProcSample, ProcState, ProcTick, Reading, ScanReport, Signals,
-    Tick, Utilization, Why,
+    Container, DriverInfo, Earlier, EnvVar, GpuProc, GpuSample, GpuTick, HostFacts, Memory,
+    MemoryApi, Nonsense, NvidiaFds, ProcKinds, ProcSample, ProcState, ProcTick, Reading,
+    ScanReport, Signals, Tick, Utilization, Why,
 };
 use vramlens::units::{Bytes, Percent};
 
@@ -58,6 +58,7 @@ pub fn gpu(n: u32) -> GpuSample {
         persistence: Reading::Absent(absent),
         processes: Reading::Value(Vec::new()),
         process_utilization: Reading::Value(()),
+        earlier: Earlier::default(),
     }
 }
 

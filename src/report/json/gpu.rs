@@ -3,10 +3,12 @@
 use serde::Serialize;
 
 use crate::analyze::xid::{Blame, XidSeen, Xids};
-use crate::analyze::{Cause, Counts, GpuView, Ledger};
+use crate::analyze::{Cause, Counts, GpuView, Ledger, View};
 use crate::report::clean::clean;
-use crate::report::json::{FreshnessJson, GrowthJson, bytes, freshness, growth, percent};
-use crate::sample::{Memory, MemoryApi, Reading, Why};
+use crate::report::json::{
+    FreshnessJson, GrowthJson, bytes, freshness, growth, or_not_yet, percent,
+};
+use crate::sample::{Memory, MemoryApi, Reading, Seldom, Why};
 
 /// One GPU or MIG instance.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,6 +39,10 @@ pub struct Gpu {
     pub growth: GrowthJson,
     /// Processes in the driver's lists.
     pub listed_processes: Reading<usize>,
+    /// How old it is, in milliseconds, that the lists of graphics and MPS processes were found empty:
+    /// such a list is asked again when memory moves for which no compute process accounts, and at
+    /// every fourth look. Rows are as old as the memory beside them.
+    pub lists_age_ms: Reading<u64>,
     /// How busy.
     pub utilization: UtilizationJson,
     /// Of the chip.
@@ -57,10 +63,16 @@ pub struct Gpu {
     pub pcie: PcieJson,
     /// In per cent of the fan's range.
     pub fan_percent: Reading<f64>,
+    /// How old `memory_clock_megahertz`, `throttle_bits`, `performance_state` and `fan_percent` are,
+    /// the oldest of them, in milliseconds: they are read in turns, at every fourth look.
+    pub details_age_ms: Reading<u64>,
     /// Whether MIG mode is on.
     pub mig_enabled: Reading<bool>,
     /// Whether the driver stays loaded without a client.
     pub persistence: Reading<bool>,
+    /// How old `power_limit_milliwatts`, `mig_enabled` and `persistence` are, in milliseconds: they
+    /// are read every ten seconds.
+    pub settings_age_ms: Reading<u64>,
     /// Faults that the driver reported while it was watched.
     pub xid: XidJson,
 }
@@ -198,10 +210,18 @@ pub struct PcieJson {
     pub rx_bytes_per_second: Reading<u64>,
     /// From the GPU.
     pub tx_bytes_per_second: Reading<u64>,
+    /// How old both are, in milliseconds: they are read at every fourth look.
+    pub age_ms: Reading<u64>,
 }
 
-pub(super) fn gpu(view: &GpuView) -> Gpu {
+pub(super) fn gpu(whole: &View, view: &GpuView) -> Gpu {
     let sample = &view.sample;
+    let age = |what| {
+        sample.read_earlier(what).and_then(|read_ms| {
+            let earlier = read_ms.map(|read_ms| whole.at.boot_ms.saturating_sub(read_ms));
+            or_not_yet(earlier.or(whole.gpus_age_ms))
+        })
+    };
     let text = |reading: &Reading<String>| reading.as_ref().map(|text| clean(text));
     Gpu {
         index: sample.index.0,
@@ -221,6 +241,7 @@ pub(super) fn gpu(view: &GpuView) -> Gpu {
         counts: counts(view.counts),
         growth: growth(&view.growth),
         listed_processes: sample.processes.as_ref().map(Vec::len),
+        lists_age_ms: age(Seldom::Lists),
         utilization: UtilizationJson {
             sm_percent: percent(sample.utilization.map(|both| both.sm)),
             memory_percent: percent(sample.utilization.map(|both| both.memory)),
@@ -235,10 +256,13 @@ pub(super) fn gpu(view: &GpuView) -> Gpu {
         pcie: PcieJson {
             rx_bytes_per_second: sample.pcie.map(|pcie| pcie.rx.0),
             tx_bytes_per_second: sample.pcie.map(|pcie| pcie.tx.0),
+            age_ms: age(Seldom::Pcie),
         },
         fan_percent: percent(sample.fan),
+        details_age_ms: age(Seldom::Details),
         mig_enabled: sample.mig_enabled,
         persistence: sample.persistence,
+        settings_age_ms: age(Seldom::Settings),
         xid: xid(&view.xids),
     }
 }

@@ -171,7 +171,7 @@ impl Snapshot {
             at_ms: view.at.wall_ms,
             freshness: freshness(&view.freshness),
             host: host(view),
-            gpus: view.gpus.iter().map(gpu::gpu).collect(),
+            gpus: view.gpus.iter().map(|one| gpu::gpu(view, one)).collect(),
             holders: view.holders.iter().map(|one| holder::holder(view, one, redact)).collect(),
             scan: Scan {
                 processes: or_not_yet(view.scan.map(|scan| scan.processes)),

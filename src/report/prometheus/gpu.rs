@@ -4,7 +4,7 @@ use super::write::{Labels, Writer, short, with};
 use super::{Exposition, Kind, Row, in_unit};
 use crate::analyze::{Fragmentation, Freshness, GpuView, Growth, Holder, Ledger};
 use crate::fields::{self, CLASSES, FieldId, gpu_label, slope};
-use crate::sample::{AllocatorDevice, GpuSample, Memory, Reading, Why};
+use crate::sample::{AllocatorDevice, GpuSample, Memory, Reading, Seldom, Why};
 use crate::units::Bytes;
 
 /// What of GPUs is no field.
@@ -118,6 +118,15 @@ pub(super) const ROWS: &[Row] = &[
                 out.reading(labels, gpu.sample.throttle.map(|bits| bits.0 as f64));
             });
         },
+    ),
+    (
+        "vramlens_gpu_age_seconds",
+        Kind::Gauge,
+        "seconds",
+        "Age of what is not read at every look: memory clock, fan and throttle reasons (details), \
+         traffic (pcie), that lists of graphics and MPS processes are empty (lists), power limit and \
+         modes (settings).",
+        ages,
     ),
     (
         "vramlens_gpu_xid_watched",
@@ -250,6 +259,18 @@ fn growth(of: &Exposition<'_>, out: &mut Writer) {
     each(of, |gpu, labels| {
         if let Some(slope) = slope(gpu.growth) {
             out.sample(labels, slope);
+        }
+    });
+}
+
+fn ages(of: &Exposition<'_>, out: &mut Writer) {
+    each(of, |gpu, labels| {
+        for (what, word) in Seldom::ALL {
+            let Reading::Value(read_ms) = gpu.sample.read_earlier(what) else { continue };
+            let earlier = read_ms.map(|read_ms| of.view.at.boot_ms.saturating_sub(read_ms));
+            if let Some(ms) = earlier.or(of.view.gpus_age_ms) {
+                out.sample(&with(labels, &[("of", word)]), ms as f64 / 1000.0);
+            }
         }
     });
 }

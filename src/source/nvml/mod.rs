@@ -4,6 +4,8 @@ mod calls;
 mod events;
 mod fault;
 mod lists;
+mod others;
+mod pace;
 mod raw;
 mod rest;
 mod rows;
@@ -225,7 +227,7 @@ impl NvmlSource {
         } else {
             let mut session = self.session(reach, now)?;
             (tick.gpus, tick.nonsense) =
-                session.look(&self.calls, self.options.pid_max, wants, now);
+                session.look(&self.calls, self.options.pid_max, (wants, self.waking), now);
             tick.driver = session.driver.clone();
             self.session = Some(session);
             if self.calls.ended().is_none() {

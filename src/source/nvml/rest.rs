@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 use super::subject::Facts;
 use crate::ids::{GpuIndex, GpuUuid};
-use crate::sample::{GpuSample, PciPower, Reading, RuntimeState, Why, pci_address};
+use crate::sample::{Earlier, GpuSample, PciPower, Reading, RuntimeState, Why, pci_address};
 use crate::source::Eyes;
 
 /// Without use for this long a GPU is let go, in milliseconds.
@@ -240,6 +240,7 @@ fn absent(index: GpuIndex, facts: Facts, why: Why) -> GpuSample {
         persistence: Reading::Absent(why),
         processes: Reading::Absent(why),
         process_utilization: Reading::Absent(why),
+        earlier: Earlier::default(),
     }
 }
 

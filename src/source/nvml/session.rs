@@ -9,8 +9,10 @@ use super::SourceError;
 use super::calls::Calls;
 use super::fault::Fault;
 use super::lists::Lists;
+use super::pace::Pace;
 use super::raw::{DeviceId, Library};
 use super::rest::Reach;
+use super::rows::Limits;
 use super::subject::{Driver, Facts, Subject};
 use super::{open_error, slow};
 use crate::ids::{GpuIndex, GpuUuid, Stamp};
@@ -29,7 +31,8 @@ pub(super) struct Session {
     count: Option<u32>,
     reach: Reach,
     subjects: Vec<Subject>,
-    refreshed_ms: u64,
+    /// Looks so far.
+    looks: u64,
 }
 
 /// What comes first in a look, since it is what people look for.
@@ -60,8 +63,15 @@ impl Session {
         }
         let lists = Lists::new(&library);
         let reach = reach.clone();
-        let mut session = Self { library, lists, driver, count, reach, subjects, refreshed_ms: 0 };
+        let mut session = Self { library, lists, driver, count, reach, subjects, looks: 0 };
         session.refresh(calls, now);
+        // From now on one after the other.
+        let gpus = session.subjects.iter_mut().filter(|subject| subject.mig.is_none());
+        let gpus: Vec<_> = gpus.collect();
+        let apart_ms = RARELY_MS / (gpus.len() as u64).max(1);
+        for (gpu, n) in gpus.into_iter().zip(1..) {
+            gpu.settings_ms.1 = now.boot_ms + apart_ms * n;
+        }
         Ok(session)
     }
 
@@ -88,64 +98,71 @@ impl Session {
         calls.announce("nvmlShutdown", None, || drop(self));
     }
 
-    /// One look at everything: memory and processes of all devices first, then the rest.
+    /// One look at everything: memory and processes of all devices first, then the rest. With `all`
+    /// nothing waits for its turn.
     pub(super) fn look(
         &mut self,
         calls: &Calls,
         pid_max: u32,
-        wants: Wants,
+        (wants, all): (Wants, bool),
         now: Stamp,
     ) -> (Vec<GpuSample>, Nonsense) {
         let mut nonsense = Nonsense::default();
+        let pace = Pace::new(self.looks, now.boot_ms, all);
+        self.looks += 1;
         let driver = Driver { library: &self.library, calls };
         let mut fast: Vec<Fast> = Vec::with_capacity(self.subjects.len());
-        for subject in &mut self.subjects {
+        for (place, subject) in self.subjects.iter_mut().enumerate() {
             subject.begin();
             let memory = subject.memory(driver, &mut nonsense);
-            let lists = (&mut self.lists, pid_max);
-            fast.push((memory, subject.processes(driver, lists, &mut nonsense)));
+            let lists = (&mut self.lists, Limits { pid_max, total: None });
+            let known = (memory, pace.of(place));
+            fast.push((memory, subject.processes(driver, lists, known, &mut nonsense)));
         }
         let samples = self
             .subjects
             .iter_mut()
             .zip(fast)
-            .map(|(subject, (memory, processes))| {
-                slow::complete(subject, driver, wants, memory, processes)
+            .enumerate()
+            .map(|(place, (subject, (memory, processes)))| {
+                slow::complete(subject, driver, (wants, pace.of(place)), memory, processes)
             })
             .collect();
-        if now.boot_ms.saturating_sub(self.refreshed_ms) >= RARELY_MS {
-            self.refresh(calls, now);
-        }
+        self.refresh(calls, now);
         (samples, nonsense)
     }
 
-    /// Reads what changes rarely. Slow, so it comes after a look: what it finds shows in the next.
+    /// Reads what changes rarely, of every GPU whose time has come. Slow, so it comes after a look:
+    /// what it finds shows in the next.
     fn refresh(&mut self, calls: &Calls, now: Stamp) {
-        self.refreshed_ms = now.boot_ms;
-        let known = std::mem::take(&mut self.subjects);
-        let (instances, gpus): (Vec<_>, Vec<_>) =
-            known.into_iter().partition(|subject| subject.mig.is_some());
-        let mut instances: Vec<_> = instances.into_iter().map(Some).collect();
-        for mut gpu in gpus {
-            find_again(&mut self.library, calls, &self.reach, &mut gpu);
-            gpu.forget_silence();
-            gpu.begin();
-            slow::settings(&mut gpu, Driver { library: &self.library, calls });
-            let found = find_instances(&mut self.library, calls, &gpu);
-            self.subjects.push(gpu);
-            for mut instance in found {
-                // Keeps what was learned of one that is still there.
-                let same = |known: &Option<Subject>| {
-                    known.as_ref().is_some_and(|known| known.facts.uuid == instance.facts.uuid)
-                };
-                if let Some(known) = instances.iter().position(same)
-                    && let Some(known) = instances[known].take()
-                {
-                    instance = known.with_handle(instance.handle);
-                }
-                self.subjects.push(instance);
+        let due = |subject: &Subject| subject.mig.is_none() && now.boot_ms >= subject.settings_ms.1;
+        if !self.subjects.iter().any(due) {
+            return;
+        }
+        let mut known = std::mem::take(&mut self.subjects).into_iter().peekable();
+        while let Some(mut gpu) = known.next() {
+            // Its instances stand behind it.
+            let is_instance = |subject: &Subject| subject.mig.is_some();
+            let instances = std::iter::from_fn(|| known.next_if(is_instance)).collect();
+            if due(&gpu) {
+                let found = self.look_again(calls, now, &mut gpu);
+                self.subjects.push(gpu);
+                self.subjects.extend(same_again(found, instances));
+            } else {
+                self.subjects.push(gpu);
+                self.subjects.extend(instances);
             }
         }
+    }
+
+    /// Reads what changes rarely of one GPU; gives its MIG instances.
+    fn look_again(&mut self, calls: &Calls, now: Stamp, gpu: &mut Subject) -> Vec<Subject> {
+        find_again(&mut self.library, calls, &self.reach, gpu);
+        gpu.forget_silence();
+        gpu.begin();
+        slow::settings(gpu, Driver { library: &self.library, calls });
+        gpu.settings_ms = (now.boot_ms, now.boot_ms + RARELY_MS);
+        find_instances(&mut self.library, calls, gpu)
     }
 }
 
@@ -306,6 +323,21 @@ fn find_instances(library: &mut Library, calls: &Calls, gpu: &Subject) -> Vec<Su
         found.push(own);
     }
     found
+}
+
+/// Keeps what was learned of instances that are still there.
+fn same_again(found: Vec<Subject>, known: Vec<Subject>) -> Vec<Subject> {
+    let mut known: Vec<_> = known.into_iter().map(Some).collect();
+    let again = |instance: Subject| {
+        let same = |known: &&mut Option<Subject>| {
+            known.as_ref().is_some_and(|known| known.facts.uuid == instance.facts.uuid)
+        };
+        match known.iter_mut().find(same).and_then(Option::take) {
+            Some(known) => known.with_handle(instance.handle),
+            None => instance,
+        }
+    };
+    found.into_iter().map(again).collect()
 }
 
 fn instance_facts(driver: Driver<'_>, gpu: &Subject, id: DeviceId, slot: u32) -> Subject {

@@ -4,9 +4,12 @@ use nvml_wrapper::enum_wrappers::device::{Clock, PcieUtilCounter, TemperatureSen
 use nvml_wrapper::error::NvmlError;
 
 use super::fault::Fault;
+use super::pace::{Kept, Pace, Turn};
 use super::raw::Library;
 use super::subject::{Driver, Settings, Subject};
-use crate::sample::{GpuProc, GpuSample, Memory, Pcie, Reading, Throttle, Utilization, Why};
+use crate::sample::{
+    Earlier, GpuProc, GpuSample, Memory, Pcie, Reading, Throttle, Utilization, Why,
+};
 use crate::source::Wants;
 use crate::units::{BytesPerSecond, Celsius, Megahertz, Milliwatts, Percent};
 
@@ -14,18 +17,20 @@ use crate::units::{BytesPerSecond, Celsius, Megahertz, Milliwatts, Percent};
 pub(super) fn complete(
     subject: &mut Subject,
     driver: Driver<'_>,
-    wants: Wants,
+    (wants, pace): (Wants, Pace),
     memory: Reading<Memory>,
     mut processes: Reading<Vec<GpuProc>>,
 ) -> GpuSample {
+    let mut earlier = Earlier { lists_boot_ms: subject.lists_earlier(pace), ..Earlier::default() };
     let sensors = if subject.mig.is_some() {
         Sensors::absent(Why::NotSupported)
     } else {
-        Sensors::read(subject, driver, wants)
+        Sensors::read(subject, driver, (wants, pace), &mut earlier)
     };
     let process_utilization = process_utilization(subject, driver, wants, &mut processes);
     let lost = subject.is_lost().then_some(Why::GpuLost);
     let settings = lost.map_or(subject.settings, Settings::absent);
+    earlier.settings_boot_ms = subject.settings_earlier(pace);
     GpuSample {
         uuid: subject.facts.uuid.clone(),
         index: subject.index,
@@ -48,6 +53,7 @@ pub(super) fn complete(
         persistence: settings.persistence,
         processes,
         process_utilization,
+        earlier,
     }
 }
 
@@ -114,7 +120,12 @@ impl Sensors {
         }
     }
 
-    fn read(subject: &mut Subject, driver: Driver<'_>, wants: Wants) -> Self {
+    fn read(
+        subject: &mut Subject,
+        driver: Driver<'_>,
+        (wants, pace): (Wants, Pace),
+        earlier: &mut Earlier,
+    ) -> Self {
         let mut sensors = Self::absent(Why::NotAsked);
         sensors.utilization = utilization(subject, driver);
         sensors.temperature = subject
@@ -125,39 +136,89 @@ impl Sensors {
         sensors.power = subject
             .read(driver, ("nvmlDeviceGetPowerUsage", 0), |gpu| gpu.power_usage())
             .map(|drawn| Milliwatts(u64::from(drawn)));
-        sensors.throttle = throttle(subject, driver);
         if wants.details {
-            sensors.details(subject, driver);
+            sensors.sm_clock = clock(subject, driver, Clock::SM);
         }
-        if wants.pcie {
-            sensors.pcie = pcie(subject, driver);
+        sensors.in_turns(subject, driver, (wants, pace), earlier);
+        if subject.is_lost() && !earlier.is_none() {
+            // Nothing old is shown of it: once more without, which asks nothing.
+            subject.in_turns = InTurns::default();
+            sensors.in_turns(subject, driver, (wants, pace), earlier);
         }
         sensors
     }
 
-    fn details(&mut self, subject: &mut Subject, driver: Driver<'_>) {
-        let mut clock = |which, selector| {
-            subject
-                .read(driver, ("nvmlDeviceGetClockInfo", selector), |gpu| gpu.clock_info(which))
-                .map(Megahertz)
-        };
-        self.sm_clock = clock(Clock::SM, 1);
-        self.memory_clock = clock(Clock::Memory, 2);
-        let state = subject
-            .read(driver, ("nvmlDeviceGetPerformanceState", 0), |gpu| gpu.performance_state());
-        // 32 is the driver's "unknown".
-        self.performance_state = match state.map(|state| state.as_c()) {
-            Reading::Value(32..) => Reading::Absent(Why::NotSupported),
-            known => known,
-        };
-        self.fan = subject
-            .read(driver, ("nvmlDeviceGetFanSpeed_v2", 0), |gpu| match gpu.fan_speed(0) {
-                // A card without fans says that there is no such fan.
-                Err(NvmlError::InvalidArg) => Err(NvmlError::NotSupported),
-                other => other,
-            })
-            .map(|share| Percent(share as f32));
+    /// What is not read at every look.
+    fn in_turns(
+        &mut self,
+        subject: &mut Subject,
+        driver: Driver<'_>,
+        (wants, pace): (Wants, Pace),
+        earlier: &mut Earlier,
+    ) {
+        let mut kept = subject.in_turns;
+        self.throttle = kept.throttle.read(pace, Turn::Clocks, || throttle(subject, driver));
+        let mut oldest = kept.throttle.earlier(pace);
+        if wants.details {
+            let memory_clock = || clock(subject, driver, Clock::Memory);
+            self.memory_clock = kept.memory_clock.read(pace, Turn::Clocks, memory_clock);
+            let state = || performance_state(subject, driver);
+            self.performance_state = kept.performance_state.read(pace, Turn::State, state);
+            self.fan = kept.fan.read(pace, Turn::State, || fan(subject, driver));
+            let stamps = [
+                kept.memory_clock.earlier(pace),
+                kept.performance_state.earlier(pace),
+                kept.fan.earlier(pace),
+            ];
+            oldest = stamps.into_iter().flatten().chain(oldest).min();
+        } else {
+            kept = InTurns { throttle: kept.throttle, pcie: kept.pcie, ..InTurns::default() };
+        }
+        if wants.pcie {
+            self.pcie = kept.pcie.read(pace, Turn::Bus, || pcie(subject, driver));
+        } else {
+            kept.pcie = Kept::default();
+        }
+        earlier.details_boot_ms = oldest;
+        earlier.pcie_boot_ms = kept.pcie.earlier(pace);
+        subject.in_turns = kept;
     }
+}
+
+/// The figures that are read in turns. One that nobody wants is not kept.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct InTurns {
+    throttle: Kept<Throttle>,
+    memory_clock: Kept<Megahertz>,
+    performance_state: Kept<u32>,
+    fan: Kept<Percent>,
+    pcie: Kept<Pcie>,
+}
+
+fn clock(subject: &mut Subject, driver: Driver<'_>, which: Clock) -> Reading<Megahertz> {
+    subject
+        .read(driver, ("nvmlDeviceGetClockInfo", which.as_c()), |gpu| gpu.clock_info(which))
+        .map(Megahertz)
+}
+
+fn performance_state(subject: &mut Subject, driver: Driver<'_>) -> Reading<u32> {
+    let state =
+        subject.read(driver, ("nvmlDeviceGetPerformanceState", 0), |gpu| gpu.performance_state());
+    // 32 is the driver's "unknown".
+    match state.map(|state| state.as_c()) {
+        Reading::Value(32..) => Reading::Absent(Why::NotSupported),
+        known => known,
+    }
+}
+
+fn fan(subject: &mut Subject, driver: Driver<'_>) -> Reading<Percent> {
+    subject
+        .read(driver, ("nvmlDeviceGetFanSpeed_v2", 0), |gpu| match gpu.fan_speed(0) {
+            // A card without fans says that there is no such fan.
+            Err(NvmlError::InvalidArg) => Err(NvmlError::NotSupported),
+            other => other,
+        })
+        .map(|share| Percent(share as f32))
 }
 
 fn utilization(subject: &mut Subject, driver: Driver<'_>) -> Reading<Utilization> {
@@ -186,7 +247,9 @@ fn throttle(subject: &mut Subject, driver: Driver<'_>) -> Reading<Throttle> {
     bits.map(Throttle).map_err(Fault::why).into()
 }
 
-/// 20 ms for each direction, which the driver spends counting. It counts in KiB a second.
+/// 20 ms for each direction, which the driver spends counting. It counts in KiB a second. Its counters
+/// of bytes (field ids 197 and 198) would cost 0.3 ms, but have 32 bits: at 9 GB/s they are full after
+/// half a second, and nobody can tell how often.
 fn pcie(subject: &mut Subject, driver: Driver<'_>) -> Reading<Pcie> {
     const CALL: &str = "nvmlDeviceGetPcieThroughput";
     let mut count = |counter, selector| {

@@ -7,8 +7,11 @@ use nvml_wrapper::error::NvmlError;
 use super::calls::Calls;
 use super::fault::Fault;
 use super::lists::{self, Lists};
+use super::others::Others;
+use super::pace::Pace;
 use super::raw::{DeviceId, Library, List, RawMemory, RawProcess};
 use super::rows::{self, Limits};
+use super::slow::InTurns;
 use crate::ids::{GpuIndex, GpuUuid};
 use crate::sample::{GpuProc, Memory, MigInfo, Nonsense, Reading, Why};
 use crate::units::{Bytes, Milliwatts};
@@ -73,6 +76,8 @@ pub(super) struct Subject {
     /// How to ask it, or why that is not possible.
     pub(super) handle: Result<DeviceId, Fault>,
     pub(super) settings: Settings,
+    /// When they were read, and when they are to be read again, in milliseconds since boot.
+    pub(super) settings_ms: (u64, u64),
     /// Set by the first answer of a look that says so; nothing more is asked then.
     lost: bool,
     /// Calls, with what selects among their answers, that this device or driver does not support.
@@ -81,6 +86,8 @@ pub(super) struct Subject {
     rooms: [usize; 3],
     sample_room: usize,
     window: Window,
+    pub(super) in_turns: InTurns,
+    others: Others,
 }
 
 /// From where on samples of use count. The driver takes one every 140 ms or so, and an answer
@@ -115,18 +122,35 @@ impl Subject {
             mig: None,
             handle,
             settings: Settings::absent(why),
+            settings_ms: (0, 0),
             lost: false,
             silent: Vec::new(),
             total: None,
             rooms: [lists::START; 3],
             sample_room: lists::START,
             window: Window::default(),
+            in_turns: InTurns::default(),
+            others: Others::default(),
         }
     }
 
     /// The same, reached by a new handle.
     pub(super) fn with_handle(self, handle: Result<DeviceId, Fault>) -> Self {
         Self { handle, silent: Vec::new(), ..self }
+    }
+
+    /// When its settings were read, where any is there and that was before this look.
+    pub(super) fn settings_earlier(&self, pace: Pace) -> Option<u64> {
+        let Settings { power_limit, mig_enabled, persistence } = self.settings;
+        let known = power_limit.value().is_some()
+            || mig_enabled.value().is_some()
+            || persistence.value().is_some();
+        (known && !self.lost && self.settings_ms.0 != pace.at_ms()).then_some(self.settings_ms.0)
+    }
+
+    /// Since when a list that was not asked at this look is taken to be empty.
+    pub(super) fn lists_earlier(&self, pace: Pace) -> Option<u64> {
+        self.others.earlier(pace)
     }
 
     /// Starts a new look.
@@ -219,30 +243,42 @@ impl Subject {
     pub(super) fn processes(
         &mut self,
         driver: Driver<'_>,
-        (lists, pid_max): (&mut Lists, u32),
+        (lists, limits): (&mut Lists, Limits),
+        (memory, pace): (Reading<Memory>, Pace),
         nonsense: &mut Nonsense,
     ) -> Reading<Vec<GpuProc>> {
-        let limits = Limits { pid_max, total: self.total };
-        let mut got = Vec::new();
+        let limits = Limits { total: self.total, ..limits };
+        let compute = match self.list(driver, lists, List::Compute, limits) {
+            Ok(rows) => rows,
+            Err(fault) => {
+                // Without the compute list the rest would pass for all there is.
+                self.others = Others::default();
+                return Reading::Absent(fault.why());
+            }
+        };
+        self.others.compare(memory, &compute);
+        let mut got = vec![(List::Compute, compute)];
         let mut first_fault = None;
-        for list in [List::Compute, List::Graphics, List::Mps] {
-            match self.list(driver, lists, list, limits) {
+        for list in [List::Graphics, List::Mps] {
+            if !self.others.is_due(list, pace) {
+                continue;
+            }
+            let answer = self.list(driver, lists, list, limits);
+            self.others.keep(list, &answer, pace);
+            match answer {
                 Ok(rows) => got.push((list, rows)),
-                Err(fault) => first_fault = first_fault.or(Some((list, fault))),
+                Err(fault) => first_fault = first_fault.or(Some(fault)),
             }
         }
-        match first_fault {
-            // Without the compute list the rest would pass for all there is.
-            Some((List::Compute, fault)) => Reading::Absent(fault.why()),
-            Some((_, fault)) if fault.is_lost() => Reading::Absent(Why::GpuLost),
-            fault => {
-                let missing = fault.map(|(_, fault)| fault.why());
-                // A driver without such a list has nobody in it.
-                let none = [None, Some(Why::NotSupported), Some(Why::OldDriver)];
-                nonsense.failed_lists += u32::from(!none.contains(&missing));
-                Reading::Value(rows::merge(&got, limits, nonsense))
-            }
+        if first_fault.is_some_and(Fault::is_lost) {
+            self.others = Others::default();
+            return Reading::Absent(Why::GpuLost);
         }
+        // A driver without such a list has nobody in it.
+        let missing = first_fault.map(Fault::why);
+        let none = [None, Some(Why::NotSupported), Some(Why::OldDriver)];
+        nonsense.failed_lists += u32::from(!none.contains(&missing));
+        Reading::Value(rows::merge(&got, limits, nonsense))
     }
 
     fn list(
