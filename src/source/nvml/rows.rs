@@ -1,7 +1,5 @@
 //! What of the driver's figures can be true: memory that adds up, processes once each. Pure.
 
-use std::collections::BTreeMap;
-
 use super::raw::{List, RawMemory, RawProcess, RawSample};
 use crate::ids::Pid;
 use crate::sample::{GpuProc, Memory, MemoryApi, Nonsense, ProcKinds, Reading, Why};
@@ -72,48 +70,67 @@ pub(super) fn merge(
     limits: Limits,
     nonsense: &mut Nonsense,
 ) -> Vec<GpuProc> {
-    let mut merged: BTreeMap<u32, GpuProc> = BTreeMap::new();
+    let most = lists.iter().map(|(_, rows)| rows.len()).sum();
+    let mut merged = Vec::with_capacity(most);
     for (list, rows) in lists {
-        for row in rows {
-            if !believable(row, limits, nonsense) {
-                continue;
-            }
-            let entry = merged.entry(row.pid).or_insert_with(|| GpuProc {
-                pid: Pid(row.pid),
-                used: Reading::Absent(Why::NotSupported),
-                kinds: ProcKinds::default(),
-                sm: Reading::Absent(Why::NotAsked),
-                gpu_instance: None,
-                compute_instance: None,
-            });
-            match list {
-                List::Compute => entry.kinds.compute = true,
-                List::Graphics => entry.kinds.graphics = true,
-                List::Mps => entry.kinds.mps = true,
-            }
-            if row.bytes != ALL_ONES {
-                let known = entry.used.get().unwrap_or(Bytes::ZERO);
-                entry.used = Reading::Value(known.max(Bytes(row.bytes)));
-            }
-            let named = |id: u32| (id != NO_INSTANCE).then_some(id);
-            entry.gpu_instance = entry.gpu_instance.or(named(row.gpu_instance));
-            entry.compute_instance = entry.compute_instance.or(named(row.compute_instance));
-        }
+        let believed = rows.iter().filter(|row| believable(row, limits, nonsense));
+        merged.extend(believed.map(|row| process(*list, row)));
     }
-    merged.into_values().collect()
+    // Stable: what the first list says stands first.
+    merged.sort_by_key(|process| process.pid);
+    merged.dedup_by(|again, first| {
+        let same = again.pid == first.pid;
+        if same {
+            join(first, again);
+        }
+        same
+    });
+    merged
+}
+
+/// A row of one list.
+fn process(list: List, row: &RawProcess) -> GpuProc {
+    let named = |id: u32| (id != NO_INSTANCE).then_some(id);
+    GpuProc {
+        pid: Pid(row.pid),
+        used: match row.bytes {
+            ALL_ONES => Reading::Absent(Why::NotSupported),
+            bytes => Reading::Value(Bytes(bytes)),
+        },
+        kinds: ProcKinds {
+            compute: list == List::Compute,
+            graphics: list == List::Graphics,
+            mps: list == List::Mps,
+        },
+        sm: Reading::Absent(Why::NotAsked),
+        gpu_instance: named(row.gpu_instance),
+        compute_instance: named(row.compute_instance),
+    }
+}
+
+/// What another row says of the same process.
+fn join(first: &mut GpuProc, again: &GpuProc) {
+    first.kinds.compute |= again.kinds.compute;
+    first.kinds.graphics |= again.kinds.graphics;
+    first.kinds.mps |= again.kinds.mps;
+    if let Some(bytes) = again.used.get() {
+        let known = first.used.get().unwrap_or(Bytes::ZERO);
+        first.used = Reading::Value(known.max(bytes));
+    }
+    first.gpu_instance = first.gpu_instance.or(again.gpu_instance);
+    first.compute_instance = first.compute_instance.or(again.compute_instance);
 }
 
 /// Gives each process the highest of its samples; one without a sample was idle.
 pub(super) fn spread(samples: &[RawSample], processes: &mut [GpuProc]) {
-    let mut highest: BTreeMap<u32, u32> = BTreeMap::new();
-    for sample in samples {
-        let known = highest.entry(sample.pid).or_default();
-        *known = sample.sm_percent.max(*known);
-    }
+    let mut shares: Vec<_> = samples.iter().map(|sample| (sample.pid, sample.sm_percent)).collect();
+    shares.sort_unstable();
     for process in processes {
-        process.sm = match highest.get(&process.pid.0) {
+        let upto = shares.partition_point(|share| share.0 <= process.pid.0);
+        let highest = shares[..upto].last().filter(|share| share.0 == process.pid.0);
+        process.sm = match highest {
             None => Reading::Value(Percent(0.0)),
-            Some(share @ 0..=100) => Reading::Value(Percent(*share as f32)),
+            Some((_, share @ 0..=100)) => Reading::Value(Percent(*share as f32)),
             Some(_) => Reading::Absent(Why::Nonsense),
         };
     }
