@@ -3,7 +3,8 @@
 //!
 //! Of an H200 with driver 580 a call takes, in microseconds: the throughput of the bus 20,650 for
 //! each direction, the list of compute processes and the utilization 29 each, a clock 17, the lists
-//! of graphics and MPS processes 15 each, anything else 1 to 2.
+//! of graphics and MPS processes 15 each, temperature, power, throttle reasons and performance state
+//! 1 to 2 each.
 
 use crate::sample::{Reading, Why};
 

@@ -142,7 +142,7 @@ impl Sensors {
         sensors.in_turns(subject, driver, (wants, pace), earlier);
         if subject.is_lost() && !earlier.is_none() {
             // Nothing old is shown of it: once more without, which asks nothing.
-            (subject.in_turns, *earlier) = (InTurns::default(), Earlier::default());
+            subject.in_turns = InTurns::default();
             sensors.in_turns(subject, driver, (wants, pace), earlier);
         }
         sensors
