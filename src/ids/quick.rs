@@ -20,8 +20,12 @@ const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 impl Hasher for Quick {
     fn write(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();
-        words.iter().for_each(|word| self.write_u64(u64::from_le_bytes(*word)));
-        rest.iter().for_each(|byte| self.write_u8(*byte));
+        for word in words {
+            self.write_u64(u64::from_le_bytes(*word));
+        }
+        for byte in rest {
+            self.write_u8(*byte);
+        }
     }
 
     fn write_u8(&mut self, n: u8) {

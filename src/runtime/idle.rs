@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use crate::ids::Stamp;
 use crate::runtime::footprint;
 use crate::runtime::live::Live;
 use crate::runtime::screen::Screen;
@@ -19,8 +18,6 @@ const REVIVED: Duration = Duration::from_millis(300);
 /// After this the start is over.
 const STARTED: Duration = Duration::from_secs(3);
 
-/// How often processes are looked at while an earlier moment is shown, in milliseconds.
-const PAUSED_LOOK_MS: u64 = 4_500;
 /// The refresh interval at the least while nobody sees the screen, in milliseconds. A machine among
 /// several counts as silent after 5 s.
 const HIDDEN_INTERVAL_MS: u64 = 4_000;
@@ -30,21 +27,9 @@ const HIDDEN_INTERVAL_MS: u64 = 4_000;
 pub struct Rhythm {
     /// Nobody sees the screen.
     hidden: bool,
-    /// When processes were looked at last, milliseconds since boot.
-    looked_ms: u64,
 }
 
 impl Rhythm {
-    /// Whether the processes are looked at now; counts it where they are.
-    pub fn looks(&mut self, now: Stamp, paused: bool) -> bool {
-        let rest_ms = if paused { PAUSED_LOOK_MS } else { 0 };
-        let due = now.boot_ms.saturating_sub(self.looked_ms) >= rest_ms;
-        if due {
-            self.looked_ms = now.boot_ms;
-        }
-        due
-    }
-
     /// The refresh interval is no shorter than this, in milliseconds, whatever the user has chosen.
     pub const fn least_ms(&self) -> u64 {
         if self.hidden { HIDDEN_INTERVAL_MS } else { 0 }
@@ -61,6 +46,8 @@ impl Live {
     fn set_hidden(&mut self, hidden: bool) {
         if std::mem::replace(&mut self.rhythm.hidden, hidden) != hidden {
             self.pace();
+            // They look at once.
+            self.pair.end();
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod feed;
 mod hosts;
+mod pair;
 
 use std::io;
 
@@ -13,6 +14,7 @@ use crate::analyze::{Moment, View};
 use crate::history::History;
 use crate::ids::Stamp;
 use crate::rules::{self, Finding};
+use crate::runtime::clock;
 use crate::runtime::conclude::Conclusions;
 use crate::runtime::cost::{Counts, Meter};
 use crate::runtime::idle::Rhythm;
@@ -22,13 +24,13 @@ use crate::runtime::options::{Options, absent, blank};
 use crate::runtime::remote::fleet::Fleet;
 use crate::runtime::replaying::{Foreseen, Replaying};
 use crate::runtime::sampler::Sampled;
-use crate::runtime::{clock, gather};
 use crate::sample::Tick;
 use crate::source::SourceError;
 use crate::ui::{self, App, Position};
 
 pub use feed::{DEMO, From};
 use feed::{Feed, open};
+use pair::Pair;
 
 /// Something that another thread found out.
 #[derive(Debug)]
@@ -79,6 +81,8 @@ pub struct Live {
     stale: bool,
     conclusions: Conclusions,
     pub(super) rhythm: Rhythm,
+    /// What need not wake the loop.
+    pub pair: Pair,
     /// What is shown of a source that hangs, until it answers again.
     complaint: Option<String>,
     meter: Meter,
@@ -124,6 +128,7 @@ impl Live {
             stale: false,
             conclusions: Conclusions::default(),
             rhythm: Rhythm::default(),
+            pair: Pair::default(),
             complaint: None,
             meter: Meter::default(),
         })
@@ -164,10 +169,8 @@ impl Live {
 
     /// Takes a tick.
     pub fn push(&mut self, tick: Tick) {
-        if let (Tick::Gpus(gpus), Feed::Driver { inspector, .. }) = (&tick, &self.feed) {
-            if self.rhythm.looks(tick.at(), self.is_paused()) {
-                inspector.ask(gather::listed_pids(&tick));
-            }
+        if let (Tick::Gpus(gpus), Feed::Driver { .. }) = (&tick, &self.feed) {
+            self.pair.gpus();
             self.seen_gpus |= !gpus.gpus.is_empty();
             let shown = self.app.message.as_ref().map(|message| &message.text);
             if self.complaint.is_some() && shown == self.complaint.as_ref() {

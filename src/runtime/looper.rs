@@ -3,6 +3,7 @@
 
 mod hosts;
 mod killing;
+mod waiting;
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -14,7 +15,6 @@ use crate::runtime::alerts::Notifier;
 use crate::runtime::happened::Happened;
 use crate::runtime::idle::{self, Idle};
 use crate::runtime::input::{self, Input};
-use crate::runtime::kill;
 use crate::runtime::live::{Answer, From, Live};
 use crate::runtime::options::Options;
 use crate::runtime::parking::Parking;
@@ -68,6 +68,7 @@ pub fn run(app: App, options: Options, from: From) -> io::Result<End> {
         drained: drained_in,
         draw_at: Some(Instant::now() + FIRST),
         last_frame: None,
+        quiet_since: Instant::now(),
         at_start: FRAMES_AT_START,
         end: None,
         idle: Idle::default(),
@@ -88,6 +89,8 @@ struct Looper {
     /// When the next frame is wanted; `None` when what is shown is right.
     draw_at: Option<Instant>,
     last_frame: Option<Instant>,
+    /// When anything happened last.
+    quiet_since: Instant,
     /// Frames left that are drawn as soon as there is something new.
     at_start: u8,
     end: Option<End>,
@@ -111,44 +114,17 @@ impl Looper {
         }
     }
 
-    fn next(&mut self) -> Happened {
-        let clock = self.wake_at();
-        let Self { live, input, drained, parking, .. } = self;
-        let killing = async {
-            match &mut live.killing {
-                Some(killing) => killing.next().await,
-                None => std::future::pending().await,
-            }
-        };
-        let next = async {
-            tokio::select! {
-                biased;
-                input = input.recv() => Happened::Input(input),
-                sampled = live.samples.recv() => Happened::Sampled(sampled),
-                tick = live.facts.recv() => Happened::Facts(tick),
-                drained = drained.recv() => Happened::Drained(drained),
-                event = killing => Happened::Kill(event),
-                () = hosts::news(live.fleet.as_ref()) => Happened::Hosts,
-                answer = live.answers.recv() => Happened::Answer(answer),
-                _ = live.models.next() => Happened::Model,
-            }
-        };
-        parking.wait(next, clock).unwrap_or(Happened::Clock)
-    }
-
-    /// When something is due although nothing arrives.
-    fn wake_at(&self) -> Instant {
-        // Memory that should come back is looked for more often.
-        let waiting = self.live.killing.as_ref().is_some_and(kill::Killing::has_finished);
-        let after = idle::wake_after(&self.live, &self.screen);
-        let aged = Instant::now() + if waiting { kill::POLL } else { after };
-        match self.draw_at {
-            Some(at) if self.screen.ready() => at.min(aged),
-            _ => aged,
-        }
-    }
-
     fn take(&mut self, happened: Happened) -> io::Result<()> {
+        let now = Instant::now();
+        if matches!(happened, Happened::Clock) && self.due_at() > now {
+            // The process facts are late: GPU facts are shown without them.
+            self.live.pair.end();
+            return Ok(());
+        }
+        self.quiet_since = now;
+        if !matches!(happened, Happened::Sampled(_) | Happened::Facts(_)) {
+            self.live.pair.end();
+        }
         match happened {
             Happened::Input(Some(Input::Signal(signal))) => self.signal(signal)?,
             Happened::Input(Some(Input::Event(event))) => self.input(event)?,
@@ -157,6 +133,7 @@ impl Looper {
             Happened::Sampled(sampled) => self.sampled(sampled)?,
             Happened::Facts(Some(tick)) => {
                 self.live.push(tick);
+                self.live.pair_up(JOIN);
                 self.want_frame(idle::frame_after(&self.live, Duration::ZERO));
             }
             Happened::Drained(Some(Drained::Ready)) => {
@@ -215,7 +192,7 @@ impl Looper {
                 if matches!(self.live.app.page, ui::Page::NoGpu(_)) {
                     self.update(Event::Gpus)?;
                 }
-                let join = if wait { JOIN } else { Duration::ZERO };
+                let join = if wait { self.live.joins(JOIN) } else { Duration::ZERO };
                 self.want_frame(idle::frame_after(&self.live, join));
                 self.spare();
                 self.alert();
@@ -272,6 +249,7 @@ impl Looper {
             if drawn.wants != live.app.wanted {
                 live.app.wanted = drawn.wants;
                 live.want(drawn.wants);
+                live.pair.end();
             }
             live.app.drawn = drawn;
         }

@@ -44,7 +44,7 @@ impl Signals {
     pub fn catch() -> io::Result<Self> {
         let (read, write) = UnixStream::pair()?;
         let numbers = CAUGHT.map(|(number, _)| number as i32);
-        SignalDelivery::with_pipe(read, write, SignalOnly::default(), numbers).map(Self)
+        SignalDelivery::with_pipe(read, write, SignalOnly, numbers).map(Self)
     }
 
     /// Those that have arrived since it was last asked, each once, the most urgent first.

@@ -3,9 +3,11 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use tokio::sync::mpsc::{self, Receiver};
 
+use super::pair::Asking;
 use crate::record;
 use crate::runtime::inspector::Inspector;
 use crate::runtime::options::{Options, driver, probe};
@@ -42,7 +44,7 @@ impl From {
 
 /// The open source.
 pub(super) enum Feed {
-    Driver { sampler: Sampler, inspector: Inspector },
+    Driver { sampler: Sampler, paused: Arc<AtomicBool> },
     Recording,
     Hosts,
 }
@@ -58,15 +60,17 @@ pub(super) fn open(options: &Options, from: &From, remote: &Remote) -> io::Resul
     match from {
         From::Driver => {
             let progress = Arc::new(Progress::default());
+            let (inspector, facts) = Inspector::spawn(probe(options))?;
+            let paused = Arc::new(AtomicBool::new(false));
             let source = driver(options, &progress);
+            let source = Asking::new(source, inspector, Arc::clone(&paused));
             let (sampler, samples) = Sampler::spawn(
                 options.interval_ms,
                 crate::source::Wants::default(),
                 progress,
                 source,
             )?;
-            let (inspector, facts) = Inspector::spawn(probe(options))?;
-            Ok((Feed::Driver { sampler, inspector }, samples, facts))
+            Ok((Feed::Driver { sampler, paused }, samples, facts))
         }
         From::Hosts(_) => Ok((Feed::Hosts, never(), never())),
         From::Demo => {
