@@ -18,5 +18,7 @@ mod pty;
 mod real;
 #[path = "faults/sandbox.rs"]
 mod sandbox;
+#[path = "allocator/torch.rs"]
+mod torch;
 #[path = "faults/vanish.rs"]
 mod vanish;

@@ -8,3 +8,4 @@ mod process;
 /// The host process uses more of it.
 #[allow(dead_code)]
 mod standin;
+mod torch;

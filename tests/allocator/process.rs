@@ -3,9 +3,8 @@
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -17,23 +16,7 @@ use vramlens::units::Bytes;
 use crate::layouts::{PATIENT, compare};
 use crate::standin::shape::GENERATIONS;
 use crate::standin::world::Truth;
-
-/// Where cargo puts examples; builds those that are needed.
-fn examples() -> PathBuf {
-    static BUILD: Once = Once::new();
-    let exe = std::env::current_exe().unwrap();
-    let profile = exe.parent().and_then(Path::parent).unwrap();
-    BUILD.call_once(|| {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--example", "fake_torch", "--example", "torch_host"]);
-        cargo.args(["--example", "alloc_read"]);
-        if profile.ends_with("release") {
-            cargo.arg("--release");
-        }
-        assert!(cargo.status().unwrap().success());
-    });
-    profile.join("examples")
-}
+use crate::torch::examples;
 
 struct Host {
     child: Child,

@@ -2,7 +2,11 @@
 
 use std::process::Command;
 
+use serde_json::{Value, json};
+
+use crate::fake::Fake;
 use crate::real::{Holder, lives, program};
+use crate::torch::Torch;
 
 const ENOSYS: &str = "38";
 const EPERM: &str = "1";
@@ -33,23 +37,63 @@ fn without_pidfds_nothing_is_signalled_and_it_is_said() {
     assert!(said.contains("Sent(15)"), "{said}");
 }
 
+/// One look at it, where the call that reads memory answers this, or works.
+fn looked(fake: &Fake, torch: &Torch, errno: Option<&str>) -> Value {
+    let program_of_tests = program();
+    let monitor = env!("CARGO_BIN_EXE_vramlens");
+    let mut command = match errno {
+        None => Command::new(monitor),
+        Some(errno) => {
+            let mut command = Command::new(program_of_tests);
+            command.args(["deny", "process_vm_readv", errno, "exec", monitor]);
+            command
+        }
+    };
+    command.env("VRAMLENS_NVML_LIB", fake.library()).env("VRAMLENS_TEST_DEVICES", torch.devices());
+    let output = command.arg("--json").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(&said).unwrap_or_else(|error| {
+        panic!("{error}: {said} {:?}", String::from_utf8_lossy(&output.stderr))
+    })
+}
+
+/// What else it says of the process and its GPU and does not change from look to look.
+fn others(look: &Value) -> (Value, Value) {
+    let without = |of: &Value, names: &[&str]| {
+        let fields = of.as_object().unwrap().clone().into_iter();
+        fields.filter(|(name, _)| !names.contains(&name.as_str())).collect::<Value>()
+    };
+    let (holder, memory) = (&look["holders"][0], &look["gpus"][0]["memory"]);
+    assert!(memory["used_bytes"].is_u64(), "{memory}");
+    let moving = ["age_ms", "facts_age_ms", "rss_bytes", "cpu_percent", "verdict"];
+    let from_allocator = ["allocator", "fragmentation"];
+    let holder = without(holder, &[&moving[..], &from_allocator].concat());
+    (holder, without(memory, &["cached_bytes"]))
+}
+
+/// By seccomp or Yama (EPERM), or since there is no such call (ENOSYS).
 #[test]
-fn memory_that_may_not_be_read_is_no_reason_to_fail() {
-    let fake = crate::fake::Fake::new(&format!(
-        "[[gpu]]\nprocess = [{{ pid = {}, bytes = 1073741824 }}]\n",
-        std::process::id()
+fn memory_that_may_not_be_read_costs_the_allocators_figures_only() {
+    let mut torch = Torch::start("2.11", None);
+    let (allocated, reserved) = torch.step(60);
+    let fake = Fake::new(&format!(
+        "[[gpu]]\nprocess = [{{ pid = {}, bytes = 9663676416 }}]\n",
+        torch.pid()
     ));
-    for errno in [ENOSYS, EPERM] {
-        let output = Command::new(program())
-            .args(["deny", "process_vm_readv", errno, "exec"])
-            .args([env!("CARGO_BIN_EXE_vramlens"), "--json"])
-            .env("VRAMLENS_NVML_LIB", fake.library())
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        let json: serde_json::Value = serde_json::from_str(&said).unwrap_or_else(|error| {
-            panic!("{error}: {said} {}", String::from_utf8_lossy(&output.stderr))
-        });
-        assert_eq!(json["holders"][0]["bytes"], 1_073_741_824_u64);
+    let well = looked(&fake, &torch, None);
+    let of = |look: &Value| look["holders"][0]["allocator"].clone();
+    assert_eq!(of(&well)["allocated_bytes"], allocated);
+    assert_eq!(of(&well)["reserved_bytes"], reserved);
+    for (errno, why) in [(EPERM, "no_permission"), (ENOSYS, "not_supported")] {
+        let refused = looked(&fake, &torch, Some(errno));
+        assert_eq!(others(&refused), others(&well), "{why}");
+        let absent = json!({ "absent": why });
+        for figure in ["basis", "allocated_bytes", "reserved_bytes"] {
+            assert_eq!(of(&refused)[figure], absent, "{figure}");
+        }
+        for figure in ["cached_bytes", "reusable_bytes", "fragmented_bytes"] {
+            let gauge = &refused["holders"][0]["fragmentation"];
+            assert_eq!((&gauge["basis"], &gauge[figure]), (&json!("none"), &absent), "{figure}");
+        }
     }
 }

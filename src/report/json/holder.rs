@@ -221,7 +221,7 @@ pub(super) fn holder(view: &View, holder: &Holder, redact: RedactCommand) -> Hol
         verdict: verdict(&holder.verdict),
         survivors: holder.survivors.iter().map(|id| ProcessRef::from(*id)).collect(),
         allocator: allocator(holder.allocator.as_ref()),
-        fragmentation: fragmentation(holder.fragmentation),
+        fragmentation: fragmentation(holder.fragmentation, holder.allocator.as_ref()),
         server: holder.server.as_ref().map(server::server),
     }
 }
@@ -296,8 +296,17 @@ fn device(device: &AllocatorDevice) -> AllocatorDeviceJson {
     }
 }
 
-fn fragmentation(of: Fragmentation) -> FragmentationJson {
-    let none = Reading::Absent(Why::NotAsked);
+fn fragmentation(
+    of: Fragmentation,
+    sample: Option<&Reading<AllocatorSample>>,
+) -> FragmentationJson {
+    let why = match sample {
+        Some(Reading::Absent(why)) => Some(*why),
+        // Its totals are known, its blocks are not.
+        Some(Reading::Value(sample)) => sample.devices.iter().find_map(|one| one.free.why()),
+        None => None,
+    };
+    let none = Reading::Absent(why.unwrap_or(Why::NotAsked));
     let unknown = FragmentationJson {
         basis: "none",
         cached_bytes: none,
