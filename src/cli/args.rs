@@ -137,6 +137,10 @@ pub enum Command {
     /// Show a recorded session.
     Replay(ReplayArgs),
     /// Export metrics for Prometheus.
+    ///
+    /// Of root's rights, or of capabilities, it keeps what it takes to look at processes of other
+    /// users (CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH) and to write the file of --textfile, and gives up
+    /// the others once it has begun.
     Serve(ServeArgs),
     /// Say what can and cannot be seen on this machine, and how to mend it.
     Doctor(DoctorArgs),

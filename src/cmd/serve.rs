@@ -1,7 +1,7 @@
 //! `vramlens serve`: metrics for Prometheus.
 
 use std::io::Write;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use tokio::sync::mpsc;
 
 use crate::cmd::Exit;
 use crate::runtime::options::Options;
-use crate::runtime::reload;
 use crate::runtime::serve::http::{self, Site};
 use crate::runtime::serve::notify::notify;
-use crate::runtime::serve::textfile::Textfile;
+use crate::runtime::serve::textfile::{self, Textfile};
 use crate::runtime::serve::{Counters, Exporter, News};
+use crate::runtime::{journal, reload, rights};
 use crate::sample::text::clean;
 
 /// The address without another word: registered by nobody, and only reached from this machine.
@@ -50,8 +50,10 @@ pub struct Serve {
 pub fn run(serve: &Serve, options: &Options) -> anyhow::Result<Exit> {
     let addresses = addresses(serve)?;
     let token = serve.token_file.as_deref().map(token).transpose()?;
+    let listener = listener(serve, &addresses)?;
+    give_up_rights(serve.textfile.as_deref());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let exit = runtime.block_on(work(serve, options, &addresses, token));
+    let exit = runtime.block_on(work(serve, options, listener, token));
     // A driver that hangs is not waited for.
     runtime.shutdown_background();
     exit
@@ -60,7 +62,7 @@ pub fn run(serve: &Serve, options: &Options) -> anyhow::Result<Exit> {
 async fn work(
     serve: &Serve,
     options: &Options,
-    addresses: &[SocketAddr],
+    listener: Option<TcpListener>,
     token: Option<Arc<str>>,
 ) -> anyhow::Result<Exit> {
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -79,19 +81,15 @@ async fn work(
             Some(kept)
         }
     };
-    if !addresses.is_empty() {
-        let site = Site { pages, token, counters };
-        let bound = http::spawn(addresses, site).with_context(|| {
-            let listen = serve.listen.as_deref().unwrap_or(LISTEN);
-            format!("cannot listen on {listen}; another address: --listen 127.0.0.1:PORT")
-        })?;
+    if let Some(listener) = listener {
+        let bound = http::spawn(listener, Site { pages, token, counters })?;
         log(&format!("listening on http://{bound}/metrics"));
     }
     tell_systemd(serve, "READY=1");
     let control = exporter.control();
     let exported = exporter.run(|news| match news {
         News::Answers => log("the driver answers"),
-        News::Refuses(error) => log(&format!("{error}; it is asked again")),
+        News::Refuses(error) => log(&format!("{error}; it is asked again{}", no_devices())),
     });
     tokio::pin!(exported);
     let (read, mut outcomes) = mpsc::channel(4);
@@ -114,6 +112,28 @@ async fn work(
     Ok(exit)
 }
 
+fn listener(serve: &Serve, addresses: &[SocketAddr]) -> anyhow::Result<Option<TcpListener>> {
+    if addresses.is_empty() {
+        return Ok(None);
+    }
+    let bound = http::bind(addresses).with_context(|| {
+        let listen = serve.listen.as_deref().unwrap_or(LISTEN);
+        format!("cannot listen on {listen}; another address: --listen 127.0.0.1:PORT")
+    });
+    bound.map(Some)
+}
+
+/// What strangers talk to needs the rights to look, and for the file those to write it. The port is
+/// open and the token read by now, and no thread runs but the log's.
+fn give_up_rights(file: Option<&Path>) {
+    journal::shed();
+    match rights::shed(|| file.map_or(Ok(()), textfile::try_out)) {
+        Ok(shed) if shed.had_more => log(&shed.to_string()),
+        Ok(_) => {}
+        Err(error) => log(&format!("rights (capabilities) could not be given up: {error}")),
+    }
+}
+
 /// Goes on with settings that were read again; one with a mistake changes nothing.
 fn reloaded(outcome: reload::Outcome, control: &mpsc::Sender<Options>) {
     match outcome {
@@ -123,6 +143,15 @@ fn reloaded(outcome: reload::Outcome, control: &mpsc::Sender<Options>) {
         }
         Err(wrong) => log(&format!("the configuration was not read, the old one stays: {wrong}")),
     }
+}
+
+/// The driver's library makes missing device files with the help of a program that gains rights.
+fn no_devices() -> &'static str {
+    if ["/dev/nvidiactl", "/dev/dxg"].iter().any(|file| Path::new(file).exists()) {
+        return "";
+    }
+    ". There is no /dev/nvidiactl, and serve makes none: sudo nvidia-modprobe -u -c 0, or let \
+     nvidia-persistenced run"
 }
 
 fn tell_systemd(serve: &Serve, state: &str) {

@@ -24,6 +24,7 @@ pub mod probing;
 pub mod reload;
 pub mod remote;
 pub mod replaying;
+pub mod rights;
 pub mod run_host;
 pub mod run_job;
 pub mod run_monitor;

@@ -171,7 +171,8 @@ pub fn http_request(data: &[u8]) {
         std::mem::forget(pages);
         let counters = Arc::new(Counters::default());
         let site = http::Site { pages: receiver, token: Some("t0ken".into()), counters };
-        http::spawn(&[SocketAddr::from(([127, 0, 0, 1], 0))], site).expect("a server")
+        let listener = http::bind(&[SocketAddr::from(([127, 0, 0, 1], 0))]).expect("a port");
+        http::spawn(listener, site).expect("a server")
     });
     let ask = |request: &[u8], ends: bool| {
         let mut stream = TcpStream::connect(*SERVER).expect("a connection");

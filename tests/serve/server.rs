@@ -53,8 +53,17 @@ pub fn value(page: &str, name: &str, labels: &[&str]) -> Option<f64> {
 impl Server {
     /// On a free port; it is there once this returns.
     pub fn start(fake: &Fake, args: &[&str]) -> Self {
-        let mut child =
-            command(fake, &[&["--listen", "127.0.0.1:0"], args].concat()).spawn().unwrap();
+        Self::start_on(fake, "127.0.0.1:0", args)
+    }
+
+    /// On this address.
+    pub fn start_on(fake: &Fake, listen: &str, args: &[&str]) -> Self {
+        Self::of(command(fake, &[&["--listen", listen], args].concat()))
+    }
+
+    /// Started so.
+    pub fn of(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let address = lines.find_map(|line| {
             let line = line.ok()?;
@@ -64,6 +73,11 @@ impl Server {
         // What it says further is read, so that it never waits for this test.
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, address: address.expect("an address on standard error") }
+    }
+
+    #[allow(dead_code, reason = "not every test looks at the process")]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn connect(&self) -> std::io::Result<TcpStream> {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use log::{LevelFilter, Log, Metadata, Record};
 
 use crate::analyze::View;
-use crate::runtime::clock;
+use crate::runtime::{clock, rights};
 use crate::sample::text::fit;
 use rotate::File;
 use watch::Watch;
@@ -112,6 +112,8 @@ enum Job {
     Line(String),
     /// Answers when all before it is written.
     Flush(SyncSender<()>),
+    /// The thread keeps the rights that it takes to write the log, and those to look.
+    Shed,
 }
 
 struct Journal {
@@ -162,6 +164,14 @@ fn tell(look: impl FnOnce(&mut Watch) -> Vec<String>) {
         for line in look(&mut WATCH.lock().unwrap_or_else(PoisonError::into_inner)) {
             log::warn!("{line}");
         }
+    }
+}
+
+/// Has the log's thread give up the rights that it does not need.
+pub fn shed() {
+    if let Some(journal) = JOURNAL.get() {
+        // It has begun just now: there is room.
+        let _ = journal.to.try_send(Job::Shed);
     }
 }
 
@@ -218,6 +228,12 @@ fn write(mut file: File, jobs: &Receiver<Job>) {
             Job::Line(line) => line,
             Job::Flush(done) => {
                 let _ = done.try_send(());
+                continue;
+            }
+            Job::Shed => {
+                if let Err(error) = rights::shed(|| file.try_out()) {
+                    log::warn!("rights (capabilities) could not be given up: {error}");
+                }
                 continue;
             }
         };

@@ -48,6 +48,15 @@ impl File {
         written
     }
 
+    /// Whether it can be written and put aside: another can be made beside it.
+    pub(super) fn try_out(&mut self) -> io::Result<()> {
+        self.open = Some(self.current()?);
+        let mut name = self.path.clone().into_os_string();
+        name.push(format!(".{}.new", std::process::id()));
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&name)?;
+        fs::remove_file(name)
+    }
+
     /// The file that the path names now: another program may have put it aside.
     fn current(&mut self) -> io::Result<fs::File> {
         if let Some(open) = self.open.take()

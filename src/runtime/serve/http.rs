@@ -54,13 +54,21 @@ pub struct Site {
     pub counters: Arc<Counters>,
 }
 
-/// Binds, then serves on a thread of its own. Gives the address in use.
+/// Takes the first of these addresses that is free; nobody is answered yet.
 ///
 /// # Errors
-/// Where the address cannot be used, or no thread is to be had.
-pub fn spawn(addresses: &[SocketAddr], site: Site) -> io::Result<SocketAddr> {
+/// Where none can be used.
+pub fn bind(addresses: &[SocketAddr]) -> io::Result<StdListener> {
     let listener = StdListener::bind(addresses)?;
     listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Serves on a thread of its own. Gives the address in use.
+///
+/// # Errors
+/// Where no thread is to be had.
+pub fn spawn(listener: StdListener, site: Site) -> io::Result<SocketAddr> {
     let address = listener.local_addr()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name("http".to_owned()).spawn(move || {

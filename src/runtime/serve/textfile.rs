@@ -69,6 +69,14 @@ impl Textfile {
     }
 }
 
+/// Whether it can be written; an empty one is there then.
+///
+/// # Errors
+/// Where it cannot.
+pub fn try_out(file: &Path) -> io::Result<()> {
+    write(file, &Bytes::new())
+}
+
 /// A new file takes the place of the old at once, so that no half of it is ever read.
 fn write(file: &Path, page: &Bytes) -> io::Result<()> {
     let fresh = beside(file);
