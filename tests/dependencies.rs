@@ -1,5 +1,5 @@
 //! Where every dependency comes from and under which licence, against `.deny.toml`: what
-//! `cargo deny check licenses sources` says, without it.
+//! `cargo deny check licenses sources` says in `.ci/run`, without it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeSet;

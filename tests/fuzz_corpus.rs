@@ -1,5 +1,6 @@
 //! The fuzz targets over stored inputs and over changed ones, from a fixed seed: what needs no
-//! nightly compiler and no time. `tests/fuzz/` has the programs for a longer run.
+//! instrumented build and no time. `tests/fuzz/` has the programs for a longer run, which found the
+//! inputs in `tests/fuzz/corpus`: the fewest that reach what libFuzzer reached.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 #[path = "fit_gen/mod.rs"]
@@ -199,4 +200,21 @@ fn every_target_has_a_program() {
         assert!(text.contains(&format!("targets::{name}(data)")), "{name}");
         assert!(manifest.contains(&format!("name = \"{name}\"")), "{name}");
     }
+}
+
+#[test]
+fn every_target_has_a_small_corpus() {
+    const MOST: u64 = 1 << 20;
+    const LONGEST: u64 = 64 << 10;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus");
+    let mut all = 0;
+    for (name, _) in targets::TARGETS {
+        let lengths: Vec<u64> = std::fs::read_dir(folder.join(name))
+            .unwrap_or_else(|error| panic!("{name}: {error}"))
+            .map(|file| file.unwrap().metadata().unwrap().len())
+            .collect();
+        assert!(!lengths.is_empty() && lengths.iter().all(|length| *length <= LONGEST), "{name}");
+        all += lengths.iter().sum::<u64>();
+    }
+    assert!(all <= MOST, "{all} bytes");
 }

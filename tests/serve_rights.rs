@@ -11,6 +11,7 @@ mod server;
 mod torch;
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -66,7 +67,7 @@ fn is_root() -> bool {
     let all = LOOK | DAC_OVERRIDE | 1 << 5 | 1 << 8;
     let root = nix::unistd::geteuid().is_root() && effective & all == all;
     if !root {
-        eprintln!("skipped: not root, nothing can be given up");
+        let _ = writeln!(std::io::stderr(), "skipped: not root, nothing can be given up");
     }
     root
 }
