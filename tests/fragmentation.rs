@@ -99,9 +99,23 @@ fn one_device_on_one_gpu_needs_no_environment() {
     let process = allocates(torch(), vec![device(0, GIB, 2 * GIB, &[])]);
     let view = seen(process.clone(), &[1]);
     assert_eq!(allocated(&view.holders[0]), Some(Bytes::gib(1)));
-    assert_eq!(view.gpus[1].ledger.get().unwrap().cached, Bytes::gib(1));
+    assert_eq!(cached(&view, 1), Reading::Value(Bytes::gib(1)));
     let view = seen(process, &[0, 1]);
     assert!(view.holders.iter().all(|holder| holder.allocator.is_none()), "it may be either");
+    assert_eq!(cached(&view, 1), Reading::Absent(Why::NotAsked), "as much as nothing, or 1 GiB");
+}
+
+fn cached(view: &View, gpu: usize) -> Reading<Bytes> {
+    view.gpus[gpu].ledger.get().unwrap().cached
+}
+
+#[test]
+fn what_is_cached_is_absent_where_no_allocator_could_be_read() {
+    let mut refused = torch();
+    refused.allocator = Some(Reading::Absent(Why::NoPermission));
+    let view = seen(refused, &[1]);
+    assert_eq!(cached(&view, 1), Reading::Absent(Why::NoPermission));
+    assert_eq!(cached(&view, 0), Reading::Value(Bytes::ZERO), "nobody is there");
 }
 
 #[test]

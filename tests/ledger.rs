@@ -21,7 +21,7 @@ fn adds_up(ledger: &Ledger) -> bool {
             ledger.reserved,
             ledger.free,
         ])
-        && ledger.cached <= ledger.processes
+        && ledger.cached.value().is_none_or(|cached| *cached <= ledger.processes)
 }
 
 fn any_bytes() -> impl Strategy<Value = u64> {
@@ -199,7 +199,7 @@ proptest! {
             .map(|(of_dead, bytes)| Entry {
                 bytes: bytes.map(Bytes).ok_or(Why::NotSupported).into(),
                 of_dead: *of_dead,
-                cached: Bytes::ZERO,
+                cached: Reading::Value(Bytes::ZERO),
             })
             .collect();
         let memory = HostMemory { total: Bytes(total), available: Bytes(available) };

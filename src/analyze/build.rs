@@ -163,7 +163,7 @@ fn entries(scene: &Scene<'_>, gpu: &GpuSample, joined: &Joined<'_>) -> Vec<Entry
     };
     let entry = |source: &GpuSample, row: &GpuProc| {
         let holder = joined.find(scene, source, row.pid);
-        let cached = holder.map_or(Bytes::ZERO, |h| fragment::cached(h.allocator.as_ref()));
+        let cached = fragment::cached(holder.and_then(|holder| holder.allocator.as_ref()));
         Entry { bytes: row.used, of_dead: holder.is_some_and(is_dead), cached }
     };
     sources.iter().flat_map(|source| listed_rows(source).map(|row| entry(source, row))).collect()

@@ -4,7 +4,7 @@ use super::Fragmentation;
 use crate::history::gpu_of_device;
 use crate::ids::GpuUuid;
 use crate::sample::{
-    AllocatorDevice, AllocatorSample, BlockSize, FreeBlocks, GpuSample, ProcSample, Reading,
+    AllocatorDevice, AllocatorSample, BlockSize, FreeBlocks, GpuSample, ProcSample, Reading, Why,
 };
 use crate::units::Bytes;
 
@@ -37,9 +37,11 @@ pub fn for_gpu(
 }
 
 /// Reserved and not allocated.
-pub fn cached(sample: Option<&Reading<AllocatorSample>>) -> Bytes {
-    let devices = sample.and_then(Reading::value).map(|sample| &sample.devices);
-    devices.into_iter().flatten().map(|device| device.reserved - device.allocated).sum()
+pub fn cached(sample: Option<&Reading<AllocatorSample>>) -> Reading<Bytes> {
+    let of = |sample: &AllocatorSample| {
+        sample.devices.iter().map(|device| device.reserved - device.allocated).sum()
+    };
+    sample.map_or(Reading::Absent(Why::NotAsked), |sample| sample.as_ref().map(of))
 }
 
 /// What of the cache a request of `request` bytes can use.

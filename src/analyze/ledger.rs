@@ -33,8 +33,9 @@ pub struct Ledger {
     /// Of unified memory: used, and held by no process through the GPU. Programs on the processor,
     /// the kernel, and what the GPU's processes hold without the driver's list naming it.
     pub host: Bytes,
-    /// Of `processes`: cached by an allocator and not used, where it could be read.
-    pub cached: Bytes,
+    /// Of `processes`: cached by allocators and not used, as far as those could be read. Absent
+    /// where none of them could.
+    pub cached: Reading<Bytes>,
     /// Processes whose bytes the driver does not tell; they are in `unaccounted`.
     pub processes_without_bytes: u32,
 }
@@ -47,7 +48,7 @@ pub struct Entry {
     /// Listed under a dead pid.
     pub of_dead: bool,
     /// Of `bytes`: cached by its allocator and not used.
-    pub cached: Bytes,
+    pub cached: Reading<Bytes>,
 }
 
 impl Ledger {
@@ -70,7 +71,7 @@ impl Ledger {
         }
         survivors = survivors.min(Bytes(u64::MAX) - processes);
         let listed = processes + survivors;
-        let cached: Bytes = entries.iter().filter(|e| !e.of_dead).map(|entry| entry.cached).sum();
+        let cached = cached(entries).map(|cached| cached.min(processes));
         let without = entries.iter().filter(|entry| entry.bytes.value().is_none()).count();
         Self {
             total,
@@ -84,7 +85,7 @@ impl Ledger {
             shared: listed - used,
             unified: false,
             host: Bytes::ZERO,
-            cached: cached.min(processes),
+            cached,
             processes_without_bytes: u32::try_from(without).unwrap_or(u32::MAX),
         }
     }
@@ -114,5 +115,15 @@ impl Ledger {
     pub fn is_unattributed(&self) -> bool {
         let noise = if self.reserved_known { Bytes::mib(64) } else { Bytes::gib(1) };
         self.unaccounted > noise.max(Bytes(self.total.0 / 100))
+    }
+}
+
+/// What is known to be cached: nothing where nobody is listed, the first reason where nobody's
+/// allocator could be read.
+fn cached(entries: &[Entry]) -> Reading<Bytes> {
+    let alive = || entries.iter().filter(|entry| !entry.of_dead).map(|entry| entry.cached);
+    match alive().find_map(|cached| cached.why()) {
+        Some(why) if alive().all(|cached| cached.value().is_none()) => Reading::Absent(why),
+        _ => Reading::Value(alive().filter_map(|cached| cached.get()).sum()),
     }
 }

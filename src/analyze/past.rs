@@ -62,7 +62,11 @@ fn gpu(
         .holders
         .iter()
         .filter(|holder| holder.gpu == *own || instance(&holder.gpu))
-        .map(|holder| Entry { bytes: holder.bytes, of_dead: false, cached: Bytes::ZERO })
+        .map(|holder| Entry {
+            bytes: holder.bytes,
+            of_dead: false,
+            cached: Reading::Absent(Why::NotAsked),
+        })
         .collect();
     let memory = track.facts.memory.map(|memory| Memory {
         used,

@@ -126,8 +126,10 @@ fn processes_note(view: &View, gpu: &GpuView, ledger: &Ledger) -> String {
     let on_it = view.holders.iter().filter(|holder| holder.gpu == gpu.sample.uuid);
     let count = on_it.filter(|holder| holder.listed && listed(holder.verdict.class)).count();
     let mut note = format!("{count} process{}", if count == 1 { "" } else { "es" });
-    if ledger.cached > Bytes::ZERO {
-        let _ = write!(note, ", {} of it cached and not used", ledger.cached);
+    if let Reading::Value(cached) = ledger.cached
+        && cached > Bytes::ZERO
+    {
+        let _ = write!(note, ", {cached} of it cached and not used");
     }
     match ledger.processes_without_bytes {
         0 => {}
@@ -253,7 +255,7 @@ mod tests {
             let used = total - reserved - free;
             let ledger = Ledger {
                 total, used, processes, survivors, unaccounted, reserved, free, shared,
-                reserved_known: true, cached: Bytes::ZERO, processes_without_bytes: 0,
+                reserved_known: true, cached: Reading::Value(Bytes::ZERO), processes_without_bytes: 0,
                 unified: false, host: Bytes::ZERO,
             };
             let scale = Scale::of(total);

@@ -111,7 +111,7 @@ fn ledger() -> Ledger {
         host: Bytes::ZERO,
         free: total - used - reserved,
         shared: Bytes::ZERO,
-        cached: gib(21.9),
+        cached: Reading::Value(gib(21.9)),
         processes_without_bytes: 0,
     }
 }
@@ -199,7 +199,7 @@ pub fn ghost() -> View {
             used,
             free,
             reserved_known: false,
-            cached: Bytes::ZERO,
+            cached: Reading::Value(Bytes::ZERO),
             processes_without_bytes: 1,
             ..*ledger
         };

@@ -197,7 +197,7 @@ pub fn gpu_view(sample: GpuSample, holders: &[Holder]) -> GpuView {
             shared: Bytes::ZERO,
             unified: false,
             host: Bytes::ZERO,
-            cached: Bytes::ZERO,
+            cached: Reading::Absent(Why::NotAsked),
             processes_without_bytes: 0,
         }
     });

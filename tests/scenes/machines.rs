@@ -221,7 +221,11 @@ pub fn unified() -> View {
 /// Memory that is shared with the host, of which the kernel tells.
 pub fn shared() -> View {
     let mut view = unified();
-    let entry = |bytes: Reading<Bytes>| Entry { bytes, of_dead: false, cached: Bytes::ZERO };
+    let entry = |bytes: Reading<Bytes>| Entry {
+        bytes,
+        of_dead: false,
+        cached: Reading::Absent(Why::NotAsked),
+    };
     let entries = [entry(Reading::Value(g(142))), entry(Reading::Absent(Why::NotSupported))];
     let memory = HostMemory { total: g(1217), available: g(654) };
     view.gpus[0].ledger = Reading::Value(Ledger::unified(&memory, &entries));

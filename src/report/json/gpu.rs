@@ -165,7 +165,8 @@ pub struct LedgerJson {
     pub unified: Reading<bool>,
     /// Of unified memory: used, and not held through the GPU. Absent for any other.
     pub host_bytes: Reading<u64>,
-    /// Of `processes_bytes`: cached by an allocator and not used, as far as that could be read.
+    /// Of `processes_bytes`: cached by allocators and not used, as far as those could be read;
+    /// absent where none could.
     pub cached_bytes: Reading<u64>,
     /// Processes whose bytes the driver does not tell.
     pub processes_without_bytes: Reading<u32>,
@@ -325,7 +326,10 @@ fn ledger(ledger: Reading<Ledger>, unlisted: Option<Why>) -> LedgerJson {
                 Reading::Absent(Why::NotSupported)
             }
         }),
-        cached_bytes: owned(|ledger| ledger.cached.0),
+        cached_bytes: match unlisted {
+            Some(why) => Reading::Absent(why),
+            None => ledger.and_then(|ledger| ledger.cached).map(|cached| cached.0),
+        },
         processes_without_bytes: ledger.map(|ledger| ledger.processes_without_bytes),
     }
 }
