@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Beside it: [`settings`] judges what the environment asks of an allocator, [`servers`] asks
-//! inference servers on their own interface, [`permission`] explains a refusal.
+//! inference servers on their own interface.
 
 pub mod blocks;
 pub mod device;
@@ -23,7 +23,6 @@ pub mod locate;
 pub mod maps;
 pub mod memory;
 pub mod notes;
-pub mod permission;
 mod reader;
 pub mod servers;
 pub mod settings;

@@ -6,9 +6,11 @@ use std::path::Path;
 
 use rustix::fs::Access as Mode;
 
+use crate::allocator::memory::{Memory, ProcessMemory};
 use crate::host::absence::{Modules, gpu_folders};
 use crate::host::facts;
 use crate::host::root::{self, Root};
+use crate::ids::Pid;
 use crate::sample::{
     Access, DeviceFile, LibraryFile, MachineFacts, ModuleFacts, PciGpu, Reading, Why,
 };
@@ -44,6 +46,7 @@ pub fn read(root: &Root) -> MachineFacts {
         devices: devices(root),
         pci: pci(&base),
         capabilities: capabilities(root),
+        memory_call: memory_call(),
         // The kernel keeps 15 bytes of a name.
         persistence_daemon: runs("nvidia-persiste"),
         mps: runs("nvidia-cuda-mps"),
@@ -160,6 +163,17 @@ fn pci_gpu(folder: &Path) -> PciGpu {
         sleeps: is("power/runtime_status", "suspended"),
         may_sleep: is("power/control", "auto"),
         driver: driver.as_deref().and_then(name),
+    }
+}
+
+/// Tried on this program itself, which needs no right.
+fn memory_call() -> Reading<()> {
+    let (there, mut here) = ([1], [0]);
+    let own = ProcessMemory::new(Pid(std::process::id()));
+    match own.read(there.as_ptr() as u64, &mut here) {
+        Ok(_) if here == there => Reading::Value(()),
+        Ok(_) => Reading::Absent(Why::Nonsense),
+        Err(fault) => Reading::Absent(fault.why()),
     }
 }
 

@@ -19,6 +19,9 @@ pub struct MachineFacts {
     pub pci: Reading<Vec<PciGpu>>,
     /// The effective capabilities, as the bits of `CapEff`.
     pub capabilities: Reading<u64>,
+    /// Whether the call is let through that reads a process's memory: a sandbox may forbid it whatever
+    /// the rights are.
+    pub memory_call: Reading<()>,
     /// Whether `nvidia-persistenced` runs.
     pub persistence_daemon: bool,
     /// Whether a server or the control of the Multi-Process Service runs.

@@ -39,6 +39,10 @@ fn without_pidfds_nothing_is_signalled_and_it_is_said() {
 
 /// One look at it, where the call that reads memory answers this, or works.
 fn looked(fake: &Fake, torch: &Torch, errno: Option<&str>) -> Value {
+    asked(fake, torch, errno, &["--json"])
+}
+
+fn asked(fake: &Fake, torch: &Torch, errno: Option<&str>, words: &[&str]) -> Value {
     let program_of_tests = program();
     let monitor = env!("CARGO_BIN_EXE_vramlens");
     let mut command = match errno {
@@ -50,7 +54,7 @@ fn looked(fake: &Fake, torch: &Torch, errno: Option<&str>) -> Value {
         }
     };
     command.env("VRAMLENS_NVML_LIB", fake.library()).env("VRAMLENS_TEST_DEVICES", torch.devices());
-    let output = command.arg("--json").output().unwrap();
+    let output = command.args(words).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     serde_json::from_str(&said).unwrap_or_else(|error| {
         panic!("{error}: {said} {:?}", String::from_utf8_lossy(&output.stderr))
@@ -68,7 +72,7 @@ fn others(look: &Value) -> (Value, Value) {
     let moving = ["age_ms", "facts_age_ms", "rss_bytes", "cpu_percent", "verdict"];
     let from_allocator = ["allocator", "fragmentation"];
     let holder = without(holder, &[&moving[..], &from_allocator].concat());
-    (holder, without(memory, &["cached_bytes"]))
+    (holder, memory.clone())
 }
 
 /// By seccomp or Yama (EPERM), or since there is no such call (ENOSYS).
@@ -88,6 +92,12 @@ fn memory_that_may_not_be_read_costs_the_allocators_figures_only() {
         let refused = looked(&fake, &torch, Some(errno));
         assert_eq!(others(&refused), others(&well), "{why}");
         let absent = json!({ "absent": why });
+        assert_eq!(refused["gpus"][0]["ledger"]["cached_bytes"], absent);
+        let report = asked(&fake, &torch, Some(errno), &["doctor", "--json"]);
+        let lines = report["lines"].as_array().unwrap();
+        let line = lines.iter().find(|line| line["key"] == "ptrace").unwrap();
+        assert_eq!(line["state"], "limited", "{line}");
+        assert!(line["found"].as_str().unwrap().contains("process_vm_readv"), "{line}");
         for figure in ["basis", "allocated_bytes", "reserved_bytes"] {
             assert_eq!(of(&refused)[figure], absent, "{figure}");
         }

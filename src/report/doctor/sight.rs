@@ -89,6 +89,12 @@ pub(super) fn ptrace(patient: &Patient<'_>) -> Option<Said> {
         }
         mend
     };
+    if let Reading::Absent(why) = patient.machine.memory_call {
+        return limited(
+            format!("a sandbox keeps this program from process_vm_readv: {}", why.words()),
+            ["run it outside of the sandbox, or allow the call in its seccomp profile"],
+        );
+    }
     match scope {
         Reading::Value(3..) => limited(
             format!("{said}: no process may be looked into until the next boot"),
@@ -144,7 +150,8 @@ pub(super) fn gauges(patient: &Patient<'_>) -> Option<Said> {
         Reading::Value(0) | Reading::Absent(Why::NotSupported)
     );
     let closed = matches!(patient.machine.host.ptrace_scope, Reading::Value(3..));
-    if closed || !(own || sees_all(patient)) {
+    let refused = patient.machine.memory_call.value().is_none();
+    if refused || closed || !(own || sees_all(patient)) {
         not.push("fragmentation: see ptrace".to_owned());
     } else if !sees_all(patient) {
         not.push("fragmentation of other users' processes: see ptrace".to_owned());

@@ -4,7 +4,7 @@ use super::Scene;
 use crate::analyze::{Fragmentation, Holder, Weight};
 use crate::fields::{self, FieldId, state_word};
 use crate::ids::Stamp;
-use crate::sample::{AllocatorBasis, AllocatorDevice, FreeBlocks, ProcSample, Reading};
+use crate::sample::{AllocatorBasis, AllocatorDevice, FreeBlocks, ProcSample, Reading, Why};
 use crate::ui::doc::Doc;
 use crate::ui::words::{span, trend};
 use crate::units::Bytes;
@@ -100,6 +100,9 @@ pub fn allocator(doc: &mut Doc, holder: &Holder, brief: bool) {
         }
         Some(Reading::Absent(why)) => {
             doc.head_with("ALLOCATOR", &format!("no basis: {}", why.words()), theme.dim);
+            if *why == Why::NoPermission {
+                doc.line("`vramlens doctor` says what would let it be read", theme.dim);
+            }
             return;
         }
         Some(Reading::Value(sample)) => sample,
