@@ -12,82 +12,60 @@ pub fn share_one_heap() {
 }
 
 /// Gives back what only the start needed: pages of the heap that the allocator does not use, and
-/// pages of code and constants, which come back from their files as they are needed.
+/// pages of code and constants, which come back from their files as they are needed. On a thread of
+/// its own, since it reads `/proc`.
 pub fn forget_the_start() {
+    // Without a thread to be had it stays as it is.
+    let _ = std::thread::Builder::new().name("footprint".to_owned()).spawn(let_go);
+}
+
+fn let_go() {
     #[cfg(target_env = "gnu")]
     // SAFETY: returns pages to the kernel that the allocator does not use.
     unsafe {
         nix::libc::malloc_trim(0);
     }
     #[cfg(target_os = "linux")]
-    // SAFETY: the callback has the type that is asked for and uses no data.
-    unsafe {
-        nix::libc::dl_iterate_phdr(Some(let_go), std::ptr::null_mut());
+    for (begin, length) in
+        as_in_file(&std::fs::read_to_string("/proc/self/smaps").unwrap_or_default())
+    {
+        // SAFETY: a mapping of a file that nobody may write and in which no page has been changed:
+        // what comes back is what was there. One that is gone since is refused.
+        unsafe {
+            nix::libc::madvise(begin as *mut _, length, nix::libc::MADV_DONTNEED);
+        }
     }
 }
 
-/// Lets the pages of the program or of a library go that are never written: they are the same in its
-/// file. What a loader may write is in segments that can be written, also where it protects them
-/// afterwards; a library in whose code it has to write says so, and is left alone.
+/// Address and length of the mappings of files that cannot be written and have no page that differs
+/// from the file, out of `/proc/PID/smaps`. A loader's relocations, a debugger's breakpoints and
+/// whatever else was put into code show as anonymous memory there.
 #[cfg(target_os = "linux")]
-unsafe extern "C" fn let_go(
-    info: *mut nix::libc::dl_phdr_info,
-    _size: usize,
-    _data: *mut std::ffi::c_void,
-) -> i32 {
-    use nix::libc::{MADV_DONTNEED, PT_DYNAMIC, PT_LOAD, madvise};
-
-    /// Of a segment: it may be written.
-    const PF_W: u32 = 2;
-    const GO_ON: i32 = 0;
-
-    // SAFETY: the loader gives an object with its table of segments, which stays for the call.
-    let (base, segments) = unsafe {
-        let info = &*info;
-        (info.dlpi_addr, std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)))
-    };
-    let dynamic = segments.iter().find(|segment| segment.p_type == PT_DYNAMIC);
-    // SAFETY: that is where the loader has put the table, which stays as long as the object does.
-    if dynamic.is_none_or(|table| unsafe { writes_code(base + table.p_vaddr, table.p_memsz) }) {
-        return GO_ON;
-    }
-    let page = rustix::param::page_size() as u64;
-    for segment in segments {
-        if segment.p_type != PT_LOAD || segment.p_flags & PF_W != 0 {
-            continue;
-        }
-        let begin = (base + segment.p_vaddr).next_multiple_of(page);
-        let end = (base + segment.p_vaddr + segment.p_filesz) / page * page;
-        if begin < end {
-            // SAFETY: the pages belong to a segment that nobody may write: what comes back is what
-            // was there. (Of the kernel's own object, which is in no file, it refuses.)
-            unsafe {
-                madvise(begin as *mut std::ffi::c_void, (end - begin) as usize, MADV_DONTNEED);
-            }
+fn as_in_file(smaps: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let mut here = None;
+    for line in smaps.lines() {
+        if let Some((begin, length, fit)) = mapping(line) {
+            here = fit.then_some((begin, length));
+        } else if line.split_ascii_whitespace().eq(["Anonymous:", "0", "kB"]) {
+            found.extend(here.take());
         }
     }
-    GO_ON
+    found
 }
 
-/// Whether an object's dynamic table says that the loader writes in segments that are not for
-/// writing (`DT_TEXTREL`, or `DF_TEXTREL` of `DT_FLAGS`).
-///
-/// # Safety
-/// `at` must be the address of a table of so many bytes.
+/// `55d0c8a00000-55d0c8b00000 r-xp 00000000 fe:01 1234   /usr/bin/vramlens` begins one: its address,
+/// its length, and whether it is of a file and cannot be written.
 #[cfg(target_os = "linux")]
-unsafe fn writes_code(at: u64, bytes: u64) -> bool {
-    const DT_NULL: u64 = 0;
-    const DT_TEXTREL: u64 = 22;
-    const DT_FLAGS: u64 = 30;
-    const DF_TEXTREL: u64 = 4;
-
-    let entries = bytes as usize / size_of::<[u64; 2]>();
-    // SAFETY: by the caller's word; a loaded table is aligned for its entries, pairs of numbers.
-    let table = unsafe { std::slice::from_raw_parts(at as *const [u64; 2], entries) };
-    table
-        .iter()
-        .take_while(|entry| entry[0] != DT_NULL)
-        .any(|&[tag, value]| tag == DT_TEXTREL || (tag == DT_FLAGS && value & DF_TEXTREL != 0))
+fn mapping(line: &str) -> Option<(usize, usize, bool)> {
+    let mut words = line.split_ascii_whitespace();
+    let (begin, end) = words.next()?.split_once('-')?;
+    let address = |text| usize::from_str_radix(text, 16).ok();
+    let (begin, end) = (address(begin)?, address(end)?);
+    let access = words.next()?;
+    let of_file = words.nth(3).is_some_and(|path| path.starts_with('/'));
+    let constant = access.starts_with('r') && !access.contains('w') && access.ends_with('p');
+    Some((begin, end.checked_sub(begin)?, of_file && constant))
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -97,21 +75,59 @@ mod tests {
     #[test]
     fn what_is_let_go_comes_back_as_it_was() {
         let (text, number) = (String::from("as before"), std::f64::consts::PI.powf(2.5));
-        forget_the_start();
+        let_go();
         assert_eq!(text, "as before");
         assert!((std::hint::black_box(std::f64::consts::PI).powf(2.5) - number).abs() < 1e-12);
         assert!(std::fs::read_to_string("/proc/self/maps").is_ok_and(|maps| maps.contains("libc")));
     }
 
     #[test]
-    fn a_library_in_whose_code_the_loader_writes_is_known_by_its_table() {
-        let of = |table: &[[u64; 2]]| {
-            // SAFETY: it is a table, and lives longer than the call.
-            unsafe { writes_code(table.as_ptr() as u64, size_of_val(table) as u64) }
-        };
-        assert!(!of(&[[1, 7], [30, 8], [0, 0], [22, 0]]), "what is behind its end does not count");
-        assert!(of(&[[1, 7], [22, 0], [0, 0]]));
-        assert!(of(&[[30, 8 | 4], [0, 0]]));
-        assert!(!of(&[]));
+    fn only_mappings_that_are_as_in_their_file_are_let_go() {
+        let smaps = "\
+1000-3000 r-xp 00000000 fe:01 7    /usr/bin/vramlens
+Rss:                   8 kB
+Anonymous:             0 kB
+VmFlags: rd ex mr mw me
+3000-4000 r--p 00002000 fe:01 7    /usr/bin/vramlens
+Anonymous:             4 kB
+4000-6000 rw-p 00003000 fe:01 7    /usr/bin/vramlens
+Anonymous:             0 kB
+6000-7000 r--p 00000000 00:00 0
+Anonymous:             0 kB
+7000-8000 r-xp 00000000 00:00 0    [vdso]
+Anonymous:             0 kB
+8000-9000 r-xs 00000000 fe:01 9    /usr/lib/libshared.so
+Anonymous:             0 kB
+a000-c000 r--p 00000000 fe:01 9    /usr/lib/with blanks.so (deleted)
+Anonymous:             0 kB
+";
+        assert_eq!(as_in_file(smaps), [(0x1000, 0x2000), (0xa000, 0x2000)]);
+        assert_eq!(as_in_file("no smaps\n1-2\n-\n"), []);
+    }
+
+    #[test]
+    fn a_page_that_was_changed_is_kept() {
+        use std::os::fd::AsRawFd;
+
+        let mut file = tempfile::tempfile().unwrap();
+        std::io::Write::write_all(&mut file, &[7; 8192]).unwrap();
+        // SAFETY: a new private mapping of a file of that length, written inside of it, and given
+        // back at the end.
+        unsafe {
+            use nix::libc::{MAP_PRIVATE, PROT_READ, PROT_WRITE, mmap, mprotect, munmap};
+            let at = mmap(
+                std::ptr::null_mut(),
+                8192,
+                PROT_READ | PROT_WRITE,
+                MAP_PRIVATE,
+                file.as_raw_fd(),
+                0,
+            );
+            at.cast::<u8>().write(9);
+            mprotect(at, 8192, PROT_READ);
+            let_go();
+            assert_eq!((at.cast::<u8>().read(), at.cast::<u8>().add(4096).read()), (9, 7));
+            munmap(at, 8192);
+        }
     }
 }
