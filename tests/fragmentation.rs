@@ -106,7 +106,7 @@ fn one_device_on_one_gpu_needs_no_environment() {
 }
 
 fn cached(view: &View, gpu: usize) -> Reading<Bytes> {
-    view.gpus[gpu].ledger.get().unwrap().cached
+    view.gpus[gpu].ledger.get().expect("a ledger").cached
 }
 
 #[test]

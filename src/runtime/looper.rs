@@ -30,6 +30,8 @@ use crate::ui::{self, App, Context, Effect, Event, Message};
 const JOIN: Duration = Duration::from_millis(80);
 /// Frames follow each other no closer: 25 a second.
 const FRAME: Duration = Duration::from_millis(40);
+/// But what a key does is seen at once: only a flood of them waits.
+const KEY_FRAME: Duration = Duration::from_millis(4);
 /// Without GPUs, with them, with what their processes are.
 const FRAMES_AT_START: u8 = 3;
 /// A driver that has answered by then is in the first frame.
@@ -68,6 +70,7 @@ pub fn run(app: App, options: Options, from: From) -> io::Result<End> {
         drained: drained_in,
         draw_at: Some(Instant::now() + FIRST),
         last_frame: None,
+        pressed: false,
         quiet_since: Instant::now(),
         at_start: FRAMES_AT_START,
         end: None,
@@ -89,6 +92,8 @@ struct Looper {
     /// When the next frame is wanted; `None` when what is shown is right.
     draw_at: Option<Instant>,
     last_frame: Option<Instant>,
+    /// The next frame answers a key.
+    pressed: bool,
     /// When anything happened last.
     quiet_since: Instant,
     /// Frames left that are drawn as soon as there is something new.
@@ -226,14 +231,15 @@ impl Looper {
 
     fn draw(&mut self) -> io::Result<()> {
         let now = Instant::now();
+        let least = if self.pressed { KEY_FRAME } else { FRAME };
         if let Some(last) = self.last_frame
-            && now < last + FRAME
+            && now < last + least
             && self.at_start == 0
         {
-            self.draw_at = Some(last + FRAME);
+            self.draw_at = Some(last + least);
             return Ok(());
         }
-        (self.draw_at, self.last_frame) = (None, Some(now));
+        (self.draw_at, self.last_frame, self.pressed) = (None, Some(now), false);
         self.at_start = self.at_start.saturating_sub(1);
         test_panic("loop");
         self.live.rebuild();
@@ -285,6 +291,7 @@ impl Looper {
 
     fn input(&mut self, event: crossterm::event::Event) -> io::Result<()> {
         use crossterm::event::Event as Terminal;
+        self.pressed |= matches!(event, Terminal::Key(_));
         match event {
             Terminal::Key(key) => self.update(Event::Key(key)),
             Terminal::Mouse(mouse) => self.update(Event::Mouse(mouse)),

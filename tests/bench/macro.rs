@@ -12,6 +12,7 @@
 //! --program PATH       instead of the one that cargo built
 //! --sizes 1x3,8x64     GPUs x processes; 8x64+5000 has so many other processes beside
 //! --settle 20          seconds before anything is counted: caches fill and intervals grow
+//!                      (5,000 others have just been started: give it 200 for what they cost at rest)
 //! --seconds 20         seconds that are counted
 //! --keys 60            keys whose way to the screen is timed
 //! ```
