@@ -120,7 +120,7 @@ fn display(here: &[&Holder]) -> Option<Cause> {
 fn unreadable(scene: &Scene<'_>) -> Option<Cause> {
     let look = scene.look.filter(|look| look.scan.unreadable > 0)?;
     let text = format!(
-        "{} processes of other users could not be looked at: run with sudo to read them",
+        "processes of other users that could not be looked at: {}; run with sudo to read them",
         look.scan.unreadable
     );
     Some(Cause { key: "unreadable", pids: Vec::new(), text })

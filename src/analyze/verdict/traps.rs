@@ -265,10 +265,7 @@ fn short_kernels(case: &Case<'_>, _: &ProcSample) -> Held {
     let Some(track) = case.track else { return Held::No };
     match track.usage.idle_ms(case.scene.now_ms) {
         Some(_) => yes_if(track.usage.zeros < LEAST_ZEROS, || {
-            format!(
-                "only {} samples of its use so far, {LEAST_ZEROS} are needed",
-                track.usage.zeros
-            )
+            format!("samples of its use so far: {}, {LEAST_ZEROS} are needed", track.usage.zeros)
         }),
         None if track.usage.since_ms.is_none() => Held::CannotTell("its use was not sampled yet"),
         None => Held::No,

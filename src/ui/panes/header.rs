@@ -86,7 +86,7 @@ fn facts(scene: &Scene<'_>) -> String {
         facts.push(format!("processes {} old", span(age)));
     }
     if view.dropped_ticks > 0 {
-        facts.push(format!("{} samples lost", view.dropped_ticks));
+        facts.push(format!("samples lost: {}", view.dropped_ticks));
     }
     facts.join("  ")
 }
