@@ -121,6 +121,11 @@ fn full_cache(holder: &Holder) -> Option<Finding> {
 /// A server that stands still may have a full cache all the same: clear only if it has answered.
 fn cache_unknown(holder: &Holder) -> Answer {
     let pid = holder.pid;
+    if served::served(holder).is_some_and(served::may_be_full) {
+        let text =
+            format!("whether requests wait for {pid}'s cache, which has no room, is not told");
+        return Answer::CannotTell(text);
+    }
     match served::silent(holder) {
         None => Answer::Clear,
         Some(Why::NotYet) => Answer::NotYet(format!("{pid} has not told its cache yet")),

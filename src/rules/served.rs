@@ -39,14 +39,27 @@ pub(super) fn load(said: &ServerSample) -> Option<String> {
 
 /// Whether it could do with less, as far as this moment shows.
 pub(super) fn has_spare(said: &ServerSample) -> Option<bool> {
-    let (used, waiting) = (f64::from(said.kv_used?.0), said.waiting?);
-    Some(used < NEEDED_PERCENT && waiting == 0)
+    let needed = said.kv_used.map(|used| f64::from(used.0) >= NEEDED_PERCENT);
+    let waits = said.waiting.map(|waiting| waiting > 0);
+    // Either alone says that it has none to spare.
+    if needed == Some(true) || waits == Some(true) {
+        return Some(false);
+    }
+    Some(!(needed? || waits?))
 }
 
 /// Whether requests wait because the cache has no room.
 pub(super) fn is_full(said: &ServerSample) -> bool {
-    let full = said.kv_used.is_some_and(|used| f64::from(used.0) >= FULL_PERCENT);
-    full && said.waiting.is_some_and(|waiting| waiting > 0)
+    is_used_up(said) && said.waiting.is_some_and(|waiting| waiting > 0)
+}
+
+/// Whether the cache has no room, where it is not told if anybody waits for it.
+pub(super) fn may_be_full(said: &ServerSample) -> bool {
+    is_used_up(said) && said.waiting.is_none()
+}
+
+fn is_used_up(said: &ServerSample) -> bool {
+    said.kv_used.is_some_and(|used| f64::from(used.0) >= FULL_PERCENT)
 }
 
 /// Tokens that are in the cache now; twice as many are left to be on the safe side.
@@ -114,7 +127,10 @@ mod tests {
     #[test]
     fn requests_that_are_not_counted_are_not_none() {
         assert_eq!(has_spare(&said(12.0, None)), None);
+        assert_eq!(has_spare(&said(95.0, None)), Some(false));
         assert_eq!(has_spare(&said(12.0, Some(0))), Some(true));
+        assert!(may_be_full(&said(99.0, None)) && !may_be_full(&said(99.0, Some(0))));
+        assert!(!may_be_full(&said(12.0, None)));
         assert_eq!(has_spare(&said(12.0, Some(2))), Some(false));
         assert!(!is_full(&said(95.0, None)) && is_full(&said(95.0, Some(1))));
         assert_eq!(load(&said(12.0, None)).unwrap(), "3 requests run (reported by vLLM)");

@@ -172,13 +172,16 @@ fn words(argument: &str) -> String {
         } else {
             let shown = word_without_secret(word);
             if shown.ends_with(HIDDEN) {
-                quoted = word.split_once('=').and_then(|(_, value)| open_quote(value));
+                quoted =
+                    ['"', '\''].into_iter().find(|quote| word.matches(*quote).count() % 2 == 1);
             }
             text.push_str(&shown);
             let names_secret =
                 bare.starts_with("--") && !bare.contains('=') && is_secret_name(bare);
             // `Authorization: Bearer x` and `api-key: x` are headers.
-            let header = bare.strip_suffix(':').is_some_and(is_secret_name);
+            let header = bare.rsplit_once(':').is_some_and(|(name, value)| {
+                (value.is_empty() || is_scheme(value)) && is_secret_name(name)
+            });
             let bearer = bare.eq_ignore_ascii_case("bearer");
             let goes_on = hide_next && (word.is_empty() || scheme);
             hide_next = bearer || names_secret || header || goes_on;
@@ -203,6 +206,9 @@ fn word_without_secret(word: &str) -> String {
     {
         return format!("{name}={HIDDEN}");
     }
+    // A whole address first: a password in it may hold what separates.
+    let whole = word.find("://").map(|at| address(word, at));
+    let word = whole.as_deref().unwrap_or(word);
     if word.contains([';', ',']) {
         return word.split_inclusive([';', ',']).map(part).collect();
     }

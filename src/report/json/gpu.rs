@@ -319,18 +319,19 @@ fn ledger(ledger: Reading<Ledger>, unlisted: Option<Why>) -> LedgerJson {
         free_bytes: part(|ledger| ledger.free.0),
         shared_bytes: owned(|ledger| ledger.shared.0),
         unified: ledger.map(|ledger| ledger.unified),
-        host_bytes: ledger.and_then(|ledger| {
-            if ledger.unified {
-                Reading::Value(ledger.host.0)
-            } else {
-                Reading::Absent(Why::NotSupported)
-            }
+        host_bytes: ledger.and_then(|ledger| match unlisted {
+            _ if !ledger.unified => Reading::Absent(Why::NotSupported),
+            Some(why) => Reading::Absent(why),
+            None => Reading::Value(ledger.host.0),
         }),
         cached_bytes: match unlisted {
             Some(why) => Reading::Absent(why),
             None => ledger.and_then(|ledger| ledger.cached).map(|cached| cached.0),
         },
-        processes_without_bytes: ledger.map(|ledger| ledger.processes_without_bytes),
+        processes_without_bytes: match unlisted {
+            Some(why) => Reading::Absent(why),
+            None => ledger.map(|ledger| ledger.processes_without_bytes),
+        },
     }
 }
 

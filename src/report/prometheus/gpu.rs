@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
         Kind::Gauge,
         "bytes",
         "Listed more than once, since processes share it.",
-        |of, out| ledger(of, out, |ledger| ledger.shared),
+        |of, out| listed(of, out, |ledger| ledger.shared),
     ),
     (
         "vramlens_gpu_holders",
@@ -218,9 +218,12 @@ fn up(of: &Exposition<'_>, out: &mut Writer) {
     });
 }
 
-fn ledger(of: &Exposition<'_>, out: &mut Writer, pick: fn(&Ledger) -> Bytes) {
+/// A part that only lists of processes tell.
+fn listed(of: &Exposition<'_>, out: &mut Writer, pick: fn(&Ledger) -> Bytes) {
     each(of, |gpu, labels| {
-        if let Reading::Value(ledger) = &gpu.ledger {
+        if let Reading::Value(ledger) = &gpu.ledger
+            && gpu.sample.unlisted().is_none()
+        {
             out.bytes(labels, pick(ledger));
         }
     });
@@ -230,6 +233,7 @@ fn unified(of: &Exposition<'_>, out: &mut Writer) {
     each(of, |gpu, labels| {
         if let Reading::Value(ledger) = &gpu.ledger
             && ledger.unified
+            && gpu.sample.unlisted().is_none()
         {
             let held = ledger.processes + ledger.survivors;
             for (part, bytes) in [("gpu", held), ("host", ledger.host), ("available", ledger.free)]

@@ -78,6 +78,21 @@ fn what_only_looks_like_one_is_kept() {
     }
 }
 
+#[test]
+fn what_separates_within_a_secret_does_not_show_its_rest() {
+    for (argument, shown) in [
+        ("redis://u:hun,ter2@h/0", "redis://***@h/0"),
+        ("redis://u:hun;ter2@h/0", "redis://***@h/0"),
+        ("Authorization:Bearer hunter2", "Authorization:*** ***"),
+    ] {
+        assert_eq!(redact(&[argument.to_owned()]), [shown], "{argument}");
+    }
+    for argument in ["{\"password\":\"two hunter2\"}", "--header=X-Token:\"a hunter2\""] {
+        let shown = redact(&[argument.to_owned()]).concat();
+        assert!(shown.contains("***") && !shown.contains("hunter2"), "{argument}: {shown}");
+    }
+}
+
 proptest! {
     #[test]
     fn no_input_panics_and_no_argument_is_lost(arguments: Vec<String>) {
