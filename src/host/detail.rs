@@ -179,10 +179,14 @@ impl Detail {
     }
 
     /// It is read for another reason now. Of a relative that turned out to be a holder everything
-    /// is due.
+    /// is due; of a holder that is a relative now, what is not read any more is not kept.
     pub fn turn(&mut self, part: Part) {
         if part == Part::Holder {
             self.expire();
+        } else {
+            let sample = Arc::make_mut(&mut self.sample);
+            (sample.threads_in_d, sample.wait_channel, sample.written) = (0, None, None);
+            self.forget_files();
         }
         self.part = part;
     }

@@ -93,7 +93,10 @@ impl Entry {
             self.group = stat.group;
             self.kernel = stat.kernel_thread();
         }
-        let same = self.open_files == asked.open_files && self.devices == asked.devices;
+        // Before Linux 6.2 the number of files is not told: only where none can be listed it says that
+        // nothing has changed.
+        let told = asked.open_files > 0 || self.kernel || asked.devices.value().is_none();
+        let same = told && self.open_files == asked.open_files && self.devices == asked.devices;
         self.devices = asked.devices;
         self.open_files = asked.open_files;
         self.unchanged = 0;

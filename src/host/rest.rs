@@ -172,6 +172,10 @@ impl Handles {
     /// Gives one back.
     pub fn close(&mut self, handle: Option<OwnedFd>) {
         if let Some(handle) = handle {
+            // A child that is just being begun has a copy of it, by which it would stay watched.
+            if let Some(poll) = &self.poll {
+                let _ = epoll::delete(poll, &handle);
+            }
             drop(handle);
             self.left += 1;
             self.open -= 1;

@@ -239,6 +239,10 @@ fn stuck(holder: &Holder) -> Option<Finding> {
 fn unaccounted(gpu: &GpuView) -> Option<Finding> {
     let likely = gpu.unaccounted_causes.first()?;
     let Reading::Value(ledger) = &gpu.ledger else { return None };
+    // A list that could not be read is a cause, also where nothing is missing.
+    if gpu.sample.unlisted().is_none() && !ledger.is_unattributed() {
+        return None;
+    }
     let index = gpu.sample.index;
     // Where it cannot be told nothing is likely.
     let likely_word = if likely.is_certain() { "" } else { "likely " };

@@ -53,7 +53,11 @@ impl Detail {
                 set!(self.sample, tracer, status.tracer.0);
                 set!(self.sample, signals, Some(status.signals));
             }
-            Err(why) => set!(self.sample, uid, Reading::Absent(why)),
+            Err(why) => {
+                machine.ties += u64::from(self.sample.uid.value().is_some());
+                set!(self.sample, uid, Reading::Absent(why));
+                set!(self.sample, signals, None);
+            }
         }
         let user = match self.sample.uid {
             Reading::Value(uid) => machine.users.name(&machine.root, uid),
@@ -74,7 +78,11 @@ impl Detail {
                     set!(self.sample, slurm_job, group.slurm_job);
                 }
             }
-            Err(why) => set!(self.sample, cgroup, Reading::Absent(why)),
+            Err(why) => {
+                set!(self.sample, cgroup, Reading::Absent(why));
+                set!(self.sample, unit, None);
+                set!(self.sample, container, None);
+            }
         }
     }
 
@@ -127,9 +135,17 @@ impl Detail {
             Err(why) => {
                 self.listed_files = (0, 0);
                 self.open_devices = Reading::Absent(why);
+                self.forget_files();
             }
         }
         self.join_files();
+    }
+
+    /// What was open is not said of a process whose files are not read.
+    pub(super) fn forget_files(&mut self) {
+        set!(self.sample, listens, Vec::new());
+        set!(self.sample, stdio_deleted, false);
+        self.open_models.clear();
     }
 
     /// Joins what is open and what is mapped: a mapping keeps a device as an open file does.
@@ -185,7 +201,9 @@ impl Detail {
             }
             set!(self.sample, environment, Some(environment));
         }
-        if let Some(Reading::Value(mapped)) = facts.mapped {
+        if let Some(Reading::Value(mapped)) = facts.mapped
+            && self.part == Part::Holder
+        {
             self.mapped_models = mapped.models;
             self.mapped_devices = mapped.devices;
             self.join_files();
