@@ -271,6 +271,16 @@ fn a_mig_instance_has_the_rows_and_its_gpu_has_the_sum() {
 }
 
 #[test]
+fn a_list_that_failed_is_no_finding_where_nothing_is_missing() {
+    use vramlens::analyze::Cause;
+    let (_, mut view) = watched(1, &[gpu(0)], &host(), &[]);
+    let text = "graphics or MPS processes: their list could not be read".to_owned();
+    view.gpus[0].unaccounted_causes = vec![Cause { key: "list_incomplete", pids: vec![], text }];
+    let found = vramlens::rules::run_for(&view, None);
+    assert!(found.iter().all(|one| !one.headline.contains("their list")), "{found:?}");
+}
+
+#[test]
 fn without_a_list_nobody_is_blamed_and_no_share_is_told() {
     use vramlens::analyze::Class;
     use vramlens::report::json::Snapshot;
@@ -284,7 +294,8 @@ fn without_a_list_nobody_is_blamed_and_no_share_is_told() {
     assert_ne!(view.holders[0].verdict.class, Class::Hidden, "whether it is listed is not known");
     let json = serde_json::to_value(Snapshot::new(&view, vramlens::sample::redact)).unwrap();
     let ledger = &json["gpus"][0]["ledger"];
-    for share in ["processes_bytes", "survivors_bytes", "unaccounted_bytes"] {
+    let untold = ["processes_bytes", "survivors_bytes", "unaccounted_bytes", "shared_bytes"];
+    for share in untold.into_iter().chain(["processes_without_bytes"]) {
         assert_eq!(ledger[share]["absent"], "no_permission", "{share}");
     }
     assert_eq!(ledger["used_bytes"], 23 * GIB);

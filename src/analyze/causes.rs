@@ -24,10 +24,11 @@ pub fn ranked(scene: &Scene<'_>, gpu: &GpuSample, ledger: &Ledger, here: &[&Hold
         return vec![Cause { key: UNLISTED, pids: Vec::new(), text }];
     }
     let mut causes = Vec::new();
-    causes.extend(incomplete(scene));
     causes.extend(windows(scene));
     causes.extend(survivors(here));
     causes.extend(hidden(here));
+    // Of which GPU the list failed is not told: what is known of this one comes first.
+    causes.extend(incomplete(scene));
     causes.extend(managed(here));
     causes.extend(display(here));
     causes.extend(unreadable(scene));

@@ -215,6 +215,16 @@ mod tests {
     }
 
     #[test]
+    fn a_number_of_files_that_is_not_told_is_not_the_same_number() {
+        let mut entry = Entry::new(1, 0);
+        for _ in 0..5 {
+            entry.learn(answer(0, false), at(1_000_000), PID, 100);
+            let spread_ms = u64::from(PID) * 7919 % SPREAD_MS;
+            assert_eq!(entry.due_ms - 1_000_000 - spread_ms, ROTATION_MS[0]);
+        }
+    }
+
+    #[test]
     fn a_young_process_keeps_its_growing_intervals() {
         let mut entry = Entry::new(1, 0);
         let waits: Vec<u64> = (0..6)
