@@ -43,6 +43,48 @@ fn later_looks_read_what_moves() {
 }
 
 #[test]
+fn a_first_look_begun_before_anybody_asks_ends_as_one_that_was_not() {
+    let tree = Tree::new();
+    tree.put(&init());
+    for pid in 2000..2040 {
+        tree.put(&Process::new(pid, "idle"));
+    }
+    tree.put(&Process::cuda(604, "python"));
+    tree.put(&Process::cuda(3000, "hidden"));
+    let whole = tree.probe().look(at(200_000), &[Pid(604)]);
+    assert_eq!(pids(&whole), [1, 604, 3000]);
+    for asked_for_after in [0, 1, 7, 30, 1000] {
+        let mut probe = tree.probe();
+        let left = std::cell::Cell::new(asked_for_after);
+        probe.prepare(at(199_900), &|| {
+            left.set(left.get() - 1);
+            left.get() < 0
+        });
+        let tick = probe.look(at(200_000), &[Pid(604)]);
+        assert_eq!(tick.procs, whole.procs, "asked for after {asked_for_after}");
+        assert_eq!(tick.scan.processes, whole.scan.processes);
+        assert_eq!(tick.scan.unreadable, 0);
+        assert!(tick.scan.scanned_boot_ms.is_some());
+    }
+}
+
+#[test]
+fn many_at_once_are_all_there_in_the_first_look() {
+    let tree = Tree::new();
+    tree.put(&init());
+    let listed: Vec<Pid> = (1000..1300).map(Pid).collect();
+    for pid in &listed {
+        tree.put(&Process::cuda(pid.0, "python"));
+    }
+    let tick = tree.probe().look(at(200_000), &listed);
+    for pid in &listed {
+        let sample = of(&tick, pid.0).unwrap();
+        assert!(sample.cmdline.value().is_some_and(|words| !words.is_empty()), "{pid:?}");
+        assert!(sample.written.is_some() && sample.environment.is_some(), "{pid:?}");
+    }
+}
+
+#[test]
 fn a_reused_pid_is_another_process() {
     let tree = Tree::new();
     tree.put(&init());

@@ -15,7 +15,7 @@ use crate::host::probe::Said;
 use crate::host::rest::{Handles, Schedule, What};
 use crate::host::root::Root;
 use crate::host::stat::{self, Stat};
-use crate::host::status;
+use crate::host::status::{self, Status};
 use crate::host::users::Users;
 use crate::ids::{Pid, Stamp};
 use crate::sample::{NvidiaFds, ProcSample, Reading, Why};
@@ -83,6 +83,8 @@ pub(super) struct Detail {
     pub read_in: u64,
     /// The look in which it was last wanted.
     pub wanted_in: u64,
+    /// The look in which it was last asked what can hang.
+    pub asked_in: u64,
     /// Whether its cgroup names its Slurm job; else the environment may.
     job_by_group: bool,
     cpu_before: (u64, u64),
@@ -105,7 +107,7 @@ impl Detail {
     /// a thread's.
     pub fn new(machine: &mut Machine, pid: Pid, part: Part, now: Stamp) -> Option<Self> {
         let handle = machine.handles.open(pid);
-        let Some(stat) = first_stat(&machine.root, pid) else {
+        let Some((file, stat, status)) = first_look(&machine.root, pid) else {
             machine.handles.close(handle);
             return None;
         };
@@ -116,18 +118,20 @@ impl Detail {
             part,
             read_in: 0,
             wanted_in: 0,
+            asked_in: 0,
             job_by_group: false,
             cpu_before: (stat.cpu_ticks, now.boot_ms),
             schedule: Schedule::new(now.boot_ms),
             slow_step: 0,
             handle,
-            file: None,
+            file: machine.handles.keep(file),
             mapped_models: Vec::new(),
             open_models: Vec::new(),
             open_devices: Reading::Absent(Why::NotYet),
             mapped_devices: 0,
             listed_files: (0, 0),
         };
+        detail.read_status(machine, status, now);
         detail.take(machine, stat, now);
         Some(detail)
     }
@@ -264,9 +268,12 @@ impl Detail {
     }
 }
 
-/// The identity of a process; `None` where there is none, or where the number is only a thread's.
-fn first_stat(root: &Root, pid: Pid) -> Option<Stat> {
-    let stat = stat::read(root, pid).ok()?;
-    let leader = status::read(root, pid).ok().and_then(|status| status.group_leader);
-    (leader.is_none_or(|leader| leader == pid) && stat.pid == pid).then_some(stat)
+/// The identity of a process and its status; `None` where there is none, or where the number is only
+/// a thread's.
+fn first_look(root: &Root, pid: Pid) -> Option<(OwnedFd, Stat, Result<Status, Why>)> {
+    let file = stat::open(root, pid).ok()?;
+    let stat = stat::reread(&file).ok()?;
+    let status = status::read(root, pid);
+    let leader = status.as_ref().ok().and_then(|status| status.group_leader);
+    (leader.is_none_or(|leader| leader == pid) && stat.pid == pid).then_some((file, stat, status))
 }

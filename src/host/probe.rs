@@ -14,7 +14,7 @@ use crate::host::listen::Listeners;
 use crate::host::probe::kin::Kin;
 use crate::host::rest::Handles;
 use crate::host::root::Root;
-use crate::host::scan::{ProcStat, Scan, Slice};
+use crate::host::scan::{Asking, ProcStat, Scan, Slice};
 use crate::host::slow::{Answer, Job, Outcome, Slow, Want};
 use crate::host::users::Users;
 use crate::ids::{Pid, Stamp};
@@ -132,9 +132,14 @@ impl Probe {
         let began = Instant::now();
         self.looks += 1;
         let host = self.machine_facts(now);
-        self.scan(now);
+        self.scan.refresh(&self.machine.root, now);
         self.notice_ends();
-        self.look_at_holders(now, listed);
+        // Those that the driver lists come first: what is read of them need not be asked again.
+        let mut holders = Vec::new();
+        self.look_at_holders(now, listed, &mut holders);
+        self.scan(now, None);
+        self.look_at_holders(now, &[], &mut holders);
+        self.want(holders);
         self.look_at_relatives(now);
         let looks = self.looks;
         self.forget(|detail| detail.wanted_in != looks);
@@ -153,17 +158,20 @@ impl Probe {
         ProcTick { at: now, took_ms, procs, scan: self.scan.report(), host }
     }
 
-    /// What a first look would begin with: everybody's open files, and the machine.
-    pub fn prepare(&mut self, now: Stamp) {
+    /// What a first look would begin with, until `wanted` says that it is: the machine, and
+    /// everybody's open files.
+    pub fn prepare(&mut self, now: Stamp, wanted: &dyn Fn() -> bool) {
         self.machine_facts(now);
-        self.scan(now);
+        self.scan.refresh(&self.machine.root, now);
+        self.scan(now, Some(wanted));
     }
 
-    fn scan(&mut self, now: Stamp) {
+    fn scan(&mut self, now: Stamp, leave: Option<&dyn Fn() -> bool>) {
         let (machine, options) = (&mut self.machine, &self.options);
         let slice = Slice { processes: options.slice_processes, files: options.slice_files };
-        self.scan.refresh(&machine.root, now);
-        self.scan.slice(&machine.root, &mut machine.table, now, slice, machine.ticks_per_second);
+        let Machine { root, table, ticks_per_second, .. } = machine;
+        let mut asking = Asking { root, table, ticks_per_second: *ticks_per_second };
+        self.scan.slice(&mut asking, now, slice, leave);
     }
 
     /// Those that have ended since the last look are read in this one.
@@ -202,22 +210,29 @@ impl Probe {
         facts
     }
 
-    fn look_at_holders(&mut self, now: Stamp, listed: &[Pid]) {
-        let mut wanted: Vec<Pid> = listed.iter().copied().filter(|pid| pid.0 != 0).collect();
-        wanted.extend(self.scan.holders());
-        wanted.sort_unstable();
-        wanted.dedup();
-        wanted.truncate(self.options.most_processes);
-        for pid in &wanted {
+    /// Looks at those that the driver lists and at those that have a device open, as far as they are
+    /// not in `known`, and adds them to it.
+    fn look_at_holders(&mut self, now: Stamp, listed: &[Pid], known: &mut Vec<Pid>) {
+        let holders = listed.iter().filter(|pid| pid.0 != 0).chain(self.scan.holders());
+        let mut found: Vec<Pid> =
+            holders.filter(|pid| known.binary_search(pid).is_err()).copied().collect();
+        found.sort_unstable();
+        found.dedup();
+        found.truncate(self.options.most_processes.saturating_sub(known.len()));
+        for pid in &found {
             if self.read(*pid, Part::Holder, now)
                 && let Some(detail) = self.details.get(pid)
             {
                 let sample = &detail.sample;
                 let stat = ProcStat { pid: *pid, group: sample.group, devices: &sample.devices };
                 self.scan.learn(&stat, now);
+                self.begin_slow(*pid, now);
             }
         }
-        self.want(wanted);
+        if !found.is_empty() {
+            known.append(&mut found);
+            known.sort_unstable();
+        }
     }
 
     fn full(&self) -> bool {
@@ -266,10 +281,22 @@ impl Probe {
         true
     }
 
+    /// What can hang is asked of a process while the next ones are read.
+    fn begin_slow(&mut self, pid: Pid, now: Stamp) {
+        let Some(detail) = self.details.get_mut(&pid) else { return };
+        let want = detail.wants(now);
+        if want.any() {
+            detail.asked_in = self.looks;
+            self.slow.begin(Job::Process(pid, want));
+        }
+    }
+
     fn ask_slow(&mut self, now: Stamp) {
+        let looks = self.looks;
         let mut wants: Vec<(bool, Pid, Want)> = self
             .details
             .iter()
+            .filter(|(_, detail)| detail.asked_in != looks)
             .map(|(pid, detail)| (detail.part == Part::Relative, *pid, detail.wants(now)))
             .filter(|(_, _, want)| want.any())
             .collect();
@@ -281,7 +308,7 @@ impl Probe {
         let (details, users) = (&mut self.details, &mut self.machine.users);
         let ties = &mut self.machine.ties;
         let mut learned = Vec::new();
-        self.slow.ask(&jobs, Duration::from_millis(self.options.slow_look_ms), |outcome| {
+        self.slow.ask(jobs, Duration::from_millis(self.options.slow_look_ms), |outcome| {
             match outcome {
                 Outcome::Answered(Answer::Process(pid, facts)) => {
                     if let Some(detail) = details.get_mut(&pid) {

@@ -34,6 +34,13 @@ pub(super) struct Slice {
     pub files: u32,
 }
 
+/// What asking needs to know of the machine.
+pub(super) struct Asking<'a> {
+    pub root: &'a Root,
+    pub table: &'a mut DeviceTable,
+    pub ticks_per_second: u64,
+}
+
 /// All processes.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
@@ -99,19 +106,23 @@ impl Scan {
         }
     }
 
-    /// Asks those that are due, new ones first.
+    /// Asks those that are due, new ones first. With `leave` it is only the beginning of a first look
+    /// and ends once that says so.
     pub fn slice(
         &mut self,
-        root: &Root,
-        table: &mut DeviceTable,
+        asking: &mut Asking<'_>,
         now: Stamp,
         slice: Slice,
-        ticks_per_second: u64,
+        leave: Option<&dyn Fn() -> bool>,
     ) {
+        let Asking { root, table, ticks_per_second } = asking;
         let (began, mut processes, mut files) = (Instant::now(), 0, 0);
         while let Some(&(due_ms, pid)) = self.queue.first()
             && due_ms <= now.boot_ms
         {
+            if leave.is_some_and(|leave| leave()) {
+                return;
+            }
             let enough = if self.first_done {
                 processes >= slice.processes || files >= slice.files
             } else {
@@ -133,7 +144,7 @@ impl Scan {
                 self.change(pid, |entry| entry.put_off(now, pid, true));
             } else if let Some(asked) = entry.ask(root, Pid(pid), table) {
                 files += asked.files;
-                self.change(pid, |entry| entry.learn(asked, now, pid, ticks_per_second));
+                self.change(pid, |entry| entry.learn(asked, now, pid, *ticks_per_second));
             } else {
                 self.remove(pid);
                 continue;

@@ -2,6 +2,10 @@
 //! of it may hold while it hangs in the kernel, and a user's name may come from a dead network. They
 //! are made on a thread that is abandoned when it does not answer in time.
 
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,6 +28,9 @@ const MOST_MODELS: usize = 64;
 const MOST_ABANDONED: usize = 4;
 /// Answers that wait to be taken.
 const AHEAD: usize = 64;
+/// So many questions are handed over while others are still being gathered, so often at the most.
+const AT_ONCE: usize = 16;
+const BATCHES: usize = 256;
 /// Names of users come from libraries of the system, which are not frugal.
 const STACK: usize = 512 << 10;
 
@@ -91,6 +98,9 @@ pub(super) struct Slow {
     root: Root,
     worker: Option<Worker>,
     abandoned: Arc<AtomicUsize>,
+    /// Questions without an outcome, and how many of them, from the first, the thread has.
+    waiting: VecDeque<Job>,
+    handed_over: usize,
     /// How long one question may take.
     pub patience: Duration,
 }
@@ -101,57 +111,76 @@ impl Slow {
             root: root.clone(),
             worker: None,
             abandoned: Arc::new(AtomicUsize::new(0)),
+            waiting: VecDeque::new(),
+            handed_over: 0,
             patience,
         }
     }
 
-    /// Asks one after the other and hands each outcome to `take`, until all are asked or `budget`
-    /// is spent. What was not reached is simply not answered.
-    pub fn ask(&mut self, jobs: &[Job], budget: Duration, mut take: impl FnMut(Outcome)) {
-        let end = Instant::now() + budget;
-        let mut left = jobs;
-        while !left.is_empty() && Instant::now() < end {
-            let Some(answered) = self.batch(left, end, &mut take) else { return };
-            left = left.get(answered..).unwrap_or_default();
+    /// A question for the next [`Slow::ask`]. Where there are many of them, the thread begins at once.
+    pub fn begin(&mut self, job: Job) {
+        self.waiting.push_back(job);
+        if self.waiting.len() - self.handed_over >= AT_ONCE {
+            self.hand_over();
         }
     }
 
-    /// Hands all questions over at once, so that the threads need not take turns for each. Gives
-    /// how many are done with: fewer where one hangs, which is the last of them.
-    fn batch(
-        &mut self,
-        jobs: &[Job],
-        end: Instant,
-        take: &mut impl FnMut(Outcome),
-    ) -> Option<usize> {
-        let worker = match self.worker.take() {
-            Some(worker) => worker,
-            None => self.start()?,
-        };
-        worker.ask.send(jobs.to_vec()).ok()?;
-        for (n, job) in jobs.iter().enumerate() {
-            if n > 0 && Instant::now() >= end {
-                // The rest of the answers are not waited for: their thread ends.
-                return None;
-            }
+    /// Asks one after the other, those that were begun first, and hands each outcome to `take`, until
+    /// all are asked or `budget` is spent. What was not reached is simply not answered.
+    pub fn ask(&mut self, jobs: Vec<Job>, budget: Duration, mut take: impl FnMut(Outcome)) {
+        let end = Instant::now() + budget;
+        self.waiting.extend(jobs);
+        let mut in_time = true;
+        while in_time && let Some(job) = self.waiting.front().copied() {
+            self.hand_over();
+            let Some(worker) = self.worker.as_ref().filter(|_| self.handed_over > 0) else { break };
             match worker.answers.recv_timeout(self.patience) {
-                Ok(answer) => take(Outcome::Answered(answer)),
-                Err(RecvTimeoutError::Timeout) => {
-                    take(Outcome::Hung(*job));
-                    return Some(n + 1);
+                Ok(answer) => {
+                    self.handed_over -= 1;
+                    take(Outcome::Answered(answer));
                 }
-                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.leave_behind();
+                    take(Outcome::Hung(job));
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
             }
+            self.waiting.pop_front();
+            in_time = Instant::now() < end;
         }
-        self.worker = Some(worker);
-        Some(jobs.len())
+        if !self.waiting.is_empty() {
+            // The rest of the answers are not waited for: their thread ends.
+            self.leave_behind();
+            self.waiting.clear();
+        }
+    }
+
+    fn leave_behind(&mut self) {
+        self.worker = None;
+        self.handed_over = 0;
+    }
+
+    /// Hands over all questions at once, so that the threads need not take turns for each.
+    fn hand_over(&mut self) {
+        if self.handed_over == self.waiting.len() {
+            return;
+        }
+        if self.worker.is_none() {
+            self.worker = self.start();
+        }
+        let Some(worker) = &self.worker else { return };
+        let batch = self.waiting.iter().skip(self.handed_over).copied().collect();
+        // With no room the thread has enough to do; they come with the next ones.
+        if worker.ask.try_send(batch).is_ok() {
+            self.handed_over = self.waiting.len();
+        }
     }
 
     fn start(&self) -> Option<Worker> {
         if self.abandoned.load(Ordering::Relaxed) > MOST_ABANDONED {
             return None;
         }
-        let (ask, jobs) = sync_channel(1);
+        let (ask, jobs) = sync_channel(BATCHES);
         let (answer, answers) = sync_channel(AHEAD);
         let (root, running) = (self.root.clone(), Arc::clone(&self.abandoned));
         running.fetch_add(1, Ordering::Relaxed);
@@ -243,103 +272,5 @@ fn maps(root: &Root, pid: Pid) -> Result<Mapped, Why> {
         {
             mapped.models.push(path);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ALL: Want = Want { arguments: true, environment: true, maps: true, written: true };
-
-    fn tree() -> (tempfile::TempDir, Root) {
-        let dir = tempfile::tempdir().unwrap();
-        let root = Root::new(dir.path());
-        std::fs::create_dir_all(root.path("proc/7")).unwrap();
-        (dir, root)
-    }
-
-    #[test]
-    fn facts_are_read() {
-        let (_dir, root) = tree();
-        std::fs::write(root.of(Pid(7), "cmdline"), b"python\0train.py\0\0\0").unwrap();
-        std::fs::write(root.of(Pid(7), "environ"), b"RANK=3\0HOME=/x\0").unwrap();
-        std::fs::write(root.of(Pid(7), "io"), "rchar: 9\nwrite_bytes: 4096\n").unwrap();
-        std::fs::write(
-            root.of(Pid(7), "maps"),
-            "7f0-7f1 r--p 0 fe:0 9 /m/a.gguf\n7f1-7f2 r--p 0 fe:0 9 /m/a.gguf\n\
-             7f2-7f3 rw-s 0 0:6 9    /dev/nvidia0\n7f3-7f4 rw-p 0 0:0 0 [heap]\n",
-        )
-        .unwrap();
-        let mut slow = Slow::new(&root, Duration::from_secs(5));
-        let mut seen = 0;
-        slow.ask(&[Job::Process(Pid(7), ALL)], Duration::from_secs(5), |outcome| {
-            let Outcome::Answered(Answer::Process(Pid(7), facts)) = outcome else {
-                panic!("{outcome:?}")
-            };
-            let arguments = ["python", "train.py"].map(ToOwned::to_owned).to_vec();
-            assert_eq!(facts.arguments, Some(Reading::Value(arguments)));
-            assert_eq!(facts.environment.unwrap().value().unwrap()[0].value, "3");
-            assert_eq!(facts.written, Some(Reading::Value(Bytes(4096))));
-            let mapped = Mapped { models: vec!["/m/a.gguf".to_owned()], devices: 1 };
-            assert_eq!(facts.mapped, Some(Reading::Value(mapped)));
-            seen += 1;
-        });
-        assert_eq!(seen, 1);
-    }
-
-    #[test]
-    fn a_hanging_read_is_given_up_and_the_next_one_answers() {
-        let (_dir, root) = tree();
-        std::fs::create_dir_all(root.path("proc/8")).unwrap();
-        std::fs::write(root.of(Pid(8), "cmdline"), b"sh\0").unwrap();
-        // Opening a FIFO that nobody writes to waits for ever.
-        let fifo = root.of(Pid(7), "cmdline");
-        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        let mut slow = Slow::new(&root, Duration::from_millis(50));
-        let want = Want { arguments: true, ..Want::default() };
-        let jobs = [Job::Process(Pid(7), want), Job::Process(Pid(8), want)];
-        let mut outcomes = Vec::new();
-        slow.ask(&jobs, Duration::from_secs(20), |outcome| outcomes.push(outcome));
-        assert!(matches!(outcomes[0], Outcome::Hung(Job::Process(Pid(7), _))), "{outcomes:?}");
-        assert!(matches!(outcomes[1], Outcome::Answered(Answer::Process(Pid(8), _))));
-        // However often it hangs, the number of waiting threads is bounded.
-        for _ in 0..10 {
-            slow.ask(&jobs[..1], Duration::from_secs(20), |_| {});
-        }
-        assert!(slow.abandoned.load(Ordering::Relaxed) <= MOST_ABANDONED + 1);
-        // Once they return, questions are answered again.
-        let deadline = Instant::now() + Duration::from_mins(1);
-        let mut answered = false;
-        while !answered && Instant::now() < deadline {
-            drop(std::fs::OpenOptions::new().read(true).write(true).open(&fifo));
-            slow.ask(&jobs[1..], Duration::from_secs(1), |outcome| {
-                answered = matches!(outcome, Outcome::Answered(_));
-            });
-        }
-        assert!(answered);
-    }
-
-    #[test]
-    fn real_processes_and_users_answer() {
-        let mut slow = Slow::new(&Root::machine(), Duration::from_secs(5));
-        let own = Pid(std::process::id());
-        let mut count = 0;
-        let jobs = [Job::Process(own, ALL), Job::User(0)];
-        slow.ask(&jobs, Duration::from_secs(10), |outcome| {
-            match outcome {
-                Outcome::Answered(Answer::Process(pid, facts)) => {
-                    assert_eq!(pid, own);
-                    assert!(facts.arguments.unwrap().value().is_some_and(|list| !list.is_empty()));
-                    assert!(facts.mapped.unwrap().value().is_some());
-                }
-                Outcome::Answered(Answer::User(uid, name)) => {
-                    assert_eq!((uid, name), (0, Reading::Value("root".to_owned())));
-                }
-                Outcome::Hung(job) => panic!("{job:?}"),
-            }
-            count += 1;
-        });
-        assert_eq!(count, 2);
     }
 }

@@ -118,7 +118,7 @@ fn check_device(root: &Root, table: &mut DeviceTable, pid: Pid, state: ProcState
 fn mapped_devices(root: &Root, pid: Pid) -> u32 {
     let want = Want { maps: true, ..Want::default() };
     let mut count = 0;
-    Slow::new(root, PATIENCE).ask(&[Job::Process(pid, want)], PATIENCE, |outcome| {
+    Slow::new(root, PATIENCE).ask(vec![Job::Process(pid, want)], PATIENCE, |outcome| {
         if let Outcome::Answered(Answer::Process(_, facts)) = outcome
             && let Some(Reading::Value(mapped)) = facts.mapped
         {
@@ -150,7 +150,7 @@ pub(super) fn written(slow: &mut Slow, pids: &[Pid]) -> Bytes {
     let want = Want { written: true, ..Want::default() };
     let jobs: Vec<Job> = pids.iter().map(|pid| Job::Process(*pid, want)).collect();
     let mut sum = Bytes::ZERO;
-    slow.ask(&jobs, PATIENCE, |outcome| {
+    slow.ask(jobs, PATIENCE, |outcome| {
         if let Outcome::Answered(Answer::Process(_, facts)) = outcome
             && let Some(Reading::Value(bytes)) = facts.written
         {

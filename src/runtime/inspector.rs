@@ -25,8 +25,8 @@ pub struct Listed {
 
 /// Whatever can look at processes: the real `/proc`, or a fixture.
 pub trait Look {
-    /// What can be found out before anything is listed.
-    fn prepare(&mut self, _now: Stamp) {}
+    /// What can be found out before anything is listed, until `wanted` says that it is.
+    fn prepare(&mut self, _now: Stamp, _wanted: &dyn Fn() -> bool) {}
 
     /// Facts of the listed processes, and of everybody who has an NVIDIA device open.
     fn look(&mut self, now: Stamp, listed: &[Listed]) -> ProcTick;
@@ -87,7 +87,11 @@ impl Drop for Inspector {
 
 fn work(slot: &Slot, mut probe: impl Look, looks: &mpsc::Sender<Tick>) {
     // The driver takes a while to begin.
-    probe.prepare(clock::now());
+    let wanted = || {
+        let request = slot.request.lock().unwrap_or_else(PoisonError::into_inner);
+        request.closed || request.listed.is_some()
+    };
+    probe.prepare(clock::now(), &wanted);
     loop {
         let mut request = slot.request.lock().unwrap_or_else(PoisonError::into_inner);
         let listed = loop {

@@ -31,8 +31,8 @@ impl Probing {
 }
 
 impl Look for Probing {
-    fn prepare(&mut self, now: Stamp) {
-        self.probe.prepare(now);
+    fn prepare(&mut self, now: Stamp, wanted: &dyn Fn() -> bool) {
+        self.probe.prepare(now, wanted);
     }
 
     fn look(&mut self, now: Stamp, listed: &[Listed]) -> ProcTick {

@@ -12,7 +12,7 @@ use crate::host::rest::What;
 use crate::host::root::{self, Root};
 use crate::host::slow::{Facts, Want};
 use crate::host::stat;
-use crate::host::status;
+use crate::host::status::{self, Status};
 use crate::host::target::wait_channel;
 use crate::ids::Stamp;
 use crate::sample::{ProcState, Reading, Why};
@@ -22,7 +22,8 @@ impl Detail {
         let now_ms = now.boot_ms;
         let usual_ms = if self.part == Part::Holder { STATUS_MS } else { RELATIVE_MS };
         if self.schedule.is_due(What::Status, usual_ms, now_ms) {
-            self.read_status(machine, now);
+            let status = status::read(&machine.root, self.sample.id.pid);
+            self.read_status(machine, status, now);
         }
         if self.part == Part::Holder {
             let waits = self.sample.threads_in_d > 0;
@@ -39,10 +40,16 @@ impl Detail {
         }
     }
 
-    fn read_status(&mut self, machine: &mut Machine, now: Stamp) {
+    /// Takes its status, and reads its cgroup.
+    pub(super) fn read_status(
+        &mut self,
+        machine: &mut Machine,
+        status: Result<Status, Why>,
+        now: Stamp,
+    ) {
         let pid = self.sample.id.pid;
         self.schedule.done(What::Status, now.boot_ms);
-        match status::read(&machine.root, pid) {
+        match status {
             Ok(status) => {
                 let uid = status.real_uid.ok_or(Why::Nonsense).into();
                 if uid != self.sample.uid || status.namespace_pids != self.sample.namespace_pids {

@@ -39,7 +39,9 @@ impl Tree {
 
     fn look(&mut self, scan: &mut Scan, now: Stamp) {
         scan.refresh(&self.root, now);
-        scan.slice(&self.root, &mut self.table, now, SLICE, 100);
+        let table = &mut self.table;
+        let mut asking = Asking { root: &self.root, table, ticks_per_second: 100 };
+        scan.slice(&mut asking, now, SLICE, None);
     }
 }
 
