@@ -55,6 +55,7 @@ pub(super) struct Asked {
 }
 
 impl Entry {
+    /// One that is asked at once.
     pub const fn new(inode: u64, listed_in: u64) -> Self {
         Self {
             inode,
@@ -71,6 +72,11 @@ impl Entry {
             unchanged: 0,
             rotation: 0,
         }
+    }
+
+    /// It is asked for the first time at `due_ms`, and counts as asked in `pass` until that ends.
+    pub const fn put_in(&mut self, due_ms: u64, pass: u64) {
+        (self.due_ms, self.queued_ms, self.pass) = (due_ms, due_ms, pass);
     }
 
     /// Whether it has a device open.

@@ -1,7 +1,8 @@
 //! Who has a device open: every process once, then in slices.
 //!
 //! Asking every process for every open file at every look would cost more than everything else
-//! together. A process is asked when it is first seen; while it is young it is asked again at
+//! together. A process is asked in the look after the one that first saw it, since most new ones
+//! have ended by then; while it is young it is asked again at
 //! growing intervals, since programs open the GPU seconds after they start; then in rotation, the
 //! later the longer its files have stayed the same. What a look needs of all of them is kept up to
 //! date with each answer, so that a look costs nothing for those that are not asked in it.
@@ -88,10 +89,18 @@ impl Scan {
         let Ok(dir) = fds::open_dir(&root.path("proc")) else { return };
         self.round += 1;
         let round = self.round;
+        let later = self.listed_ms.is_some();
         let read = fds::each_number(&dir, |pid, _, inode| {
             match self.entries.get_mut(&pid) {
                 Some(entry) if entry.inode == inode => entry.listed_in = round,
-                _ => self.insert(pid, Entry::new(inode, round)),
+                _ => {
+                    let mut entry = Entry::new(inode, round);
+                    if later {
+                        // In the next look. It came after this pass began, which does not wait for it.
+                        entry.put_in(now.boot_ms + 1, self.pass + 1);
+                    }
+                    self.insert(pid, entry);
+                }
             }
             true
         });

@@ -94,6 +94,25 @@ fn what_is_kept_of_all_is_what_counting_them_gives() {
 }
 
 #[test]
+fn a_pass_ends_though_new_ones_come_in_every_look() {
+    let mut tree = tree();
+    let mut scan = Scan::default();
+    for pid in 10..20 {
+        tree.put(pid, pid, false);
+    }
+    let mut complete = std::collections::BTreeSet::new();
+    for second in 0..200 {
+        let pid = 1000 + second;
+        tree.put(pid, pid, false);
+        let _ = fs::remove_dir_all(tree.root.of(Pid(pid - 5), ""));
+        tree.look(&mut scan, at(1_000_000 + u64::from(second) * 1_000));
+        complete.extend(scan.report().scanned_boot_ms);
+    }
+    // At first, and with every rotation.
+    assert!((3..=20).contains(&complete.len()), "{complete:?}");
+}
+
+#[test]
 fn what_comes_to_a_watched_group_or_goes_is_told() {
     let mut tree = tree();
     let mut scan = Scan::default();
@@ -104,11 +123,14 @@ fn what_comes_to_a_watched_group_or_goes_is_told() {
     tree.put(20, 20, false);
     tree.look(&mut scan, at(1_001_000));
     assert_eq!(scan.changes(), before, "another group");
+    // One that is still there in the next look is asked in it.
     tree.put(11, 10, false);
     tree.look(&mut scan, at(1_002_000));
+    assert_eq!(scan.changes(), before);
+    tree.look(&mut scan, at(1_003_000));
     assert_eq!(scan.changes(), before + 1);
     fs::remove_dir_all(tree.root.of(Pid(11), "")).unwrap();
-    tree.look(&mut scan, at(1_003_000));
+    tree.look(&mut scan, at(1_004_000));
     assert_eq!(scan.changes(), before + 2);
 }
 
@@ -124,6 +146,6 @@ fn more_than_a_slice_is_asked_in_the_next_looks() {
         tree.look(&mut scan, at(1_000_000 + n * 1_000));
         scan.holders().contains(&Pid(119))
     });
-    assert_eq!(looks, Some(3));
-    assert_eq!(scan.report().scanned_boot_ms, Some(1_003_000));
+    assert_eq!(looks, Some(4));
+    assert_eq!(scan.report().scanned_boot_ms, Some(1_004_000));
 }
