@@ -53,6 +53,34 @@ fn one_rank_means_the_whole_job_and_its_launcher_goes_first() {
 }
 
 #[test]
+fn a_process_is_called_by_its_script_and_not_by_its_interpreter() {
+    for (words, name, command) in [
+        (&["python", "train.py", "--lr", "1"][..], "train.py", "train.py --lr 1"),
+        (&["/usr/bin/python3.12", "-u", "/home/a/finetune.py"], "finetune.py", "finetune.py"),
+        (&["python", "-m", "vllm.entry", "--port", "1"], "vllm.entry", "vllm.entry --port 1"),
+        (&["bash", "/x/run.sh", "/y/z"], "run.sh", "run.sh /y/z"),
+        (
+            &["/opt/bin/llama-server", "-m", "/m/a.gguf"],
+            "llama-server",
+            "llama-server -m /m/a.gguf",
+        ),
+        (&["VLLM::EngineCore"], "VLLM::EngineCore", "VLLM::EngineCore"),
+        // A title with arguments in one word, of which a path is none of its folders.
+        (&["ray::train /x/y.py"], "ray::train", "ray::train /x/y.py"),
+        // What has no name of its own is called as the kernel calls it.
+        (&["python", "-c", "import torch"], "pt_main", "python -c import torch"),
+        (&["python", "-m"], "pt_main", "python -m"),
+        (&["python"], "pt_main", "python"),
+        (&[""], "pt_main", ""),
+        (&[], "pt_main", "pt_main"),
+    ] {
+        let process = args(process(500, "pt_main"), words);
+        assert_eq!(process.short_name(), name, "{words:?}");
+        assert_eq!(process.short_command(), command, "{words:?}");
+    }
+}
+
+#[test]
 fn a_job_never_takes_its_shell_or_its_harness() {
     let harness = with(process(440, "python"), |p| p.parent = Pid(400));
     let mut procs = ranks();

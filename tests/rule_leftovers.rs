@@ -33,7 +33,7 @@ fn hit_a_zombie_with_its_bytes_and_the_line() {
     let first = &findings[0];
     assert_eq!(
         first.headline,
-        "zombie holds 22.0 GiB on GPU 0: VLLM::EngineCor, pid 500, user ana"
+        "zombie holds 22.0 GiB on GPU 0: VLLM::EngineCore, pid 500, user ana"
     );
     assert_eq!((first.rule, first.fix_number, first.severity), ("leftovers", 3, Severity::Warning));
     assert!(first.evidence.iter().any(|fact| fact.contains("without a vLLM server")));

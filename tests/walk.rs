@@ -41,7 +41,7 @@ const WALK: [(&str, &str, &str); 22] = [
 fn on_a_pseudo_terminal() {
     let mut term = Term::start(&["--demo"], &[], 30, 110);
     term.wait_for("COMMAND");
-    term.wait_for("python");
+    term.wait_for("serve.py");
     for (name, bytes, seen) in WALK {
         term.send(bytes);
         term.wait(&format!("{seen:?} after {name}"), |text| text.contains(seen));
@@ -96,7 +96,7 @@ fn in_tmux() {
     tmux.run(&["new-session", "-d", "-x", "110", "-y", "30", &program]).unwrap();
     // A lone escape is passed on at once.
     tmux.run(&["set-option", "-s", "escape-time", "0"]);
-    tmux.wait("the first page", "python");
+    tmux.wait("the first page", "serve.py");
     for (name, _, seen) in WALK {
         tmux.run(&["send-keys", name]).unwrap();
         tmux.wait(name, seen);

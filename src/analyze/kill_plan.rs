@@ -37,8 +37,8 @@ pub struct PlanRow {
     pub id: ProcId,
     /// Its owner's name.
     pub user: Reading<String>,
-    /// Its short name. Hostile text.
-    pub comm: String,
+    /// What it is called: the script rather than its interpreter. Hostile text.
+    pub name: String,
     /// Its memory by GPU; a survivor has that of the dead whose memory it keeps.
     pub bytes: Vec<ExpectedBytes>,
     /// Why it is in the plan. May hold hostile text.
@@ -72,8 +72,8 @@ pub struct Refusal {
     pub pid: Pid,
     /// Its identity, where it has one.
     pub id: Option<ProcId>,
-    /// Its short name. Hostile text.
-    pub comm: String,
+    /// What it is called. Hostile text.
+    pub name: String,
     /// Why not. May hold hostile text.
     pub reason: String,
     /// The line to type instead.
@@ -239,7 +239,7 @@ fn row(member: &Member<'_>, rows: &[&Holder], bytes: Vec<ExpectedBytes>) -> Plan
     PlanRow {
         id: member.process.id,
         user: member.process.user.clone(),
-        comm: member.process.comm.clone(),
+        name: member.process.short_name(),
         bytes,
         reason,
         zombie,
@@ -327,7 +327,7 @@ fn refusal(process: &ProcSample, reason: &str, command: Option<String>) -> Refus
     Refusal {
         pid: process.id.pid,
         id: Some(process.id),
-        comm: process.comm.clone(),
+        name: process.short_name(),
         reason: reason.to_owned(),
         command,
     }
@@ -337,7 +337,7 @@ fn gone(id: ProcId) -> Refusal {
     Refusal {
         pid: id.pid,
         id: Some(id),
-        comm: String::new(),
+        name: String::new(),
         reason: "has ended, or somebody else has its pid now".to_owned(),
         command: None,
     }

@@ -124,7 +124,7 @@ fn describe(plan: &KillPlan, view: &View) -> String {
             "  {:>7}  {:<8} {:<16} {bytes:>9}  {reason}\n",
             row.id.pid,
             clean(user),
-            clean(&row.comm)
+            clean(&row.name)
         );
     }
     for refusal in &plan.refused {
@@ -221,7 +221,7 @@ fn report(
         .map(|row| {
             json!({
                 "pid": row.id.pid, "start": row.id.start_ticks, "user": row.user,
-                "name": clean(&row.comm), "bytes": row.total(), "reason": clean(&row.reason),
+                "name": clean(&row.name), "bytes": row.total(), "reason": clean(&row.reason),
                 "zombie": row.zombie,
             })
         })

@@ -141,15 +141,15 @@ pub(super) fn severity(gpu: &GpuView) -> Severity {
     if short(gpu) == Some(true) { Severity::Warning } else { Severity::Notice }
 }
 
-/// `41233 python`: the subject of every first line of evidence.
+/// `41233 train.py (PyTorch)`: the subject of every first line of evidence.
 pub(super) fn subject(holder: &Holder) -> String {
     let software = holder.workload.as_ref().map(|w| w.software.name());
-    let comm = holder.process.as_ref().map_or("", |process| process.comm.as_str());
+    let name = holder.process.as_ref().map_or_else(String::new, |process| process.short_name());
     let what = match software {
-        Some(software) if !software.eq_ignore_ascii_case(comm) => format!(" ({software})"),
+        Some(software) if !software.eq_ignore_ascii_case(&name) => format!(" ({software})"),
         _ => String::new(),
     };
-    format!("{} {comm}{what} on GPU {}", holder.pid, holder.index)
+    format!("{} {name}{what} on GPU {}", holder.pid, holder.index)
 }
 
 /// A finding about one holder, without fixes.

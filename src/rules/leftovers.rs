@@ -98,8 +98,8 @@ fn finding(severity: Severity, gpu: GpuIndex, pid: Option<Pid>, headline: String
     }
 }
 
-fn name(holder: &Holder) -> &str {
-    holder.process.as_ref().map_or("", |process| process.comm.as_str())
+fn name(holder: &Holder) -> String {
+    holder.process.as_ref().map_or_else(String::new, |process| process.short_name())
 }
 
 /// The facts that speak for it, each once.

@@ -69,7 +69,7 @@ impl Killing {
     pub fn mark(&self, event: &KillEvent) -> Option<KillMark> {
         let (KillStep::Sent(signal), Some(id)) = (&event.what, event.id) else { return None };
         let row = self.plan.rows.iter().find(|row| row.id == id);
-        let name = row.map_or_else(String::new, |row| row.comm.clone());
+        let name = row.map_or_else(String::new, |row| row.name.clone());
         Some(KillMark { at: clock::now(), what: KillMarked::Signal { id, name, signal: *signal } })
     }
 
@@ -151,7 +151,7 @@ fn row(row: &crate::analyze::PlanRow) -> DialogRow {
             Reading::Value(name) => name.clone(),
             Reading::Absent(_) => "?".to_owned(),
         },
-        command: row.comm.clone(),
+        command: row.name.clone(),
         bytes: if row.bytes.is_empty() { "-".to_owned() } else { row.total().to_string() },
         note: row.reason.clone(),
     }
@@ -160,7 +160,7 @@ fn row(row: &crate::analyze::PlanRow) -> DialogRow {
 /// One line on somebody who is left alone: why, and what to type instead.
 pub fn refused(refusal: &crate::analyze::Refusal) -> String {
     let command = refusal.command.as_ref().map(|line| format!(": {line}")).unwrap_or_default();
-    format!("{} {}: {}{command}", refusal.pid, refusal.comm, refusal.reason)
+    format!("{} {}: {}{command}", refusal.pid, refusal.name, refusal.reason)
 }
 
 /// What will be sent.

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::mpsc::Sender;
 
-use crate::analyze::timeline::{Timeline, short_name};
+use crate::analyze::timeline::Timeline;
 use crate::history::{ChartPoint, History, StackPoint};
 use crate::ids::{GpuUuid, Pid, Stamp};
 use crate::record::{Reader, Recording};
 use crate::runtime::clock;
 use crate::runtime::live::{Answer, DEMO, From, Live};
 use crate::runtime::player::Remote;
-use crate::sample::{KillEvent, KillMark, KillMarked, KillStep, Tick};
+use crate::sample::{KillEvent, KillMark, KillMarked, KillStep, ProcSample, Tick};
 use crate::ui::time::Play;
 use crate::ui::{Charts, PlayStep, Position};
 
@@ -193,7 +193,7 @@ impl Live {
     pub fn mark_kill(&mut self, event: &KillEvent) {
         let (KillStep::Sent(number), Some(id)) = (&event.what, event.id) else { return };
         let holder = self.view.holders.iter().find(|holder| holder.id == Some(id));
-        let name = holder.and_then(|holder| holder.process.as_deref()).map(short_name);
+        let name = holder.and_then(|holder| holder.process.as_deref()).map(ProcSample::short_name);
         let name = name.unwrap_or_default();
         let what = KillMarked::Signal { id, name, signal: *number };
         self.timeline.killed(&KillMark { at: clock::now(), what });

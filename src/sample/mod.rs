@@ -5,6 +5,7 @@
 
 mod absence;
 mod allocator;
+mod called;
 mod gap;
 mod gpu;
 mod kill;

@@ -55,14 +55,34 @@ fn subject(view: &View, finding: &Finding) -> Subject {
 }
 
 impl App {
-    /// The findings that the user has not sent away, in the rules' order.
+    /// The findings that the user has not sent away, in the rules' order; where only one GPU is shown,
+    /// those of no other.
     pub fn findings<'a>(&self, context: Context<'a>) -> Vec<&'a Finding> {
-        let shown = |finding: &&Finding| !self.dismissed.has(context.view, finding);
+        let elsewhere = self.elsewhere(context.view);
+        let shown =
+            |finding: &&Finding| !elsewhere(finding) && !self.dismissed.has(context.view, finding);
         context.findings.iter().filter(shown).collect()
     }
 
-    /// How many there are besides.
+    /// How many the user has sent away.
     pub fn hidden_findings(&self, context: Context<'_>) -> usize {
-        context.findings.len() - self.findings(context).len()
+        let sent_away = |finding: &&Finding| self.dismissed.has(context.view, finding);
+        context.findings.iter().filter(sent_away).count()
+    }
+
+    /// How many are left out because only another GPU is shown.
+    pub fn findings_elsewhere(&self, context: Context<'_>) -> usize {
+        let elsewhere = self.elsewhere(context.view);
+        let left_out =
+            |finding: &&Finding| elsewhere(finding) && !self.dismissed.has(context.view, finding);
+        context.findings.iter().filter(left_out).count()
+    }
+
+    /// Whether a finding is about a GPU that is not shown.
+    fn elsewhere(&self, view: &View) -> impl Fn(&Finding) -> bool + use<> {
+        let scope = self.scope.as_ref();
+        let shown = scope.and_then(|uuid| view.gpus.iter().find(|gpu| gpu.sample.uuid == *uuid));
+        let shown = shown.map(|gpu| gpu.sample.index);
+        move |finding| shown.is_some_and(|index| finding.gpu.is_some_and(|gpu| gpu != index))
     }
 }

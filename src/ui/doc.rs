@@ -112,7 +112,7 @@ impl Doc {
 }
 
 /// Breaks a clean text at spaces, or within a word that is longer than a line. Never empty.
-fn wrap(text: &str, room: usize) -> Vec<String> {
+pub(super) fn wrap(text: &str, room: usize) -> Vec<String> {
     let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);
     for word in text.split(' ') {
         let columns = width(word);

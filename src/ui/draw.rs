@@ -4,7 +4,7 @@
 //!  header
 //!  GPUs                       as many rows as they need, up to a share of the screen
 //!  ──────────────────────────
-//!  processes      │ detail    the right third of a wide screen
+//!  processes      │ detail    the right third of a wide screen, or beneath on a high one
 //!  ──────────────────────────
 //!  fixes
 //!  footer
@@ -29,6 +29,8 @@ const ROOMY_ROWS: u16 = 16;
 const FIXES_COLUMNS: u16 = 110;
 /// From this width on the right third is the detail.
 const SIDE_COLUMNS: u16 = 140;
+/// With so many rows left under the table the detail is there.
+const BENEATH_ROWS: u16 = 12;
 
 /// Draws on a part of a buffer, see [`draw`].
 pub fn draw_on(buffer: &mut Buffer, area: Rect, app: &App, context: Context<'_>) -> Drawn {
@@ -111,6 +113,7 @@ struct Rows {
     gpus: Rect,
     table: Rect,
     side: Option<Rect>,
+    beneath: Option<Rect>,
     fixes: Option<Rect>,
     rules: Vec<u16>,
 }
@@ -154,8 +157,17 @@ fn rows(area: Rect, scene: &Scene<'_>) -> (Rows, gpus::Plan) {
             fixes.width = table.width;
         }
     }
+    let mut beneath = None;
+    let needs = scene.rows.len().max(1) as u16 + 2;
+    if side.is_none() && roomy && rest >= needs + BENEATH_ROWS && scene.row().is_some() {
+        table.height = needs;
+        let y = top + needs;
+        rules.push(y - area.y);
+        let width = area.width.saturating_sub(2).min(FIXES_COLUMNS);
+        beneath = Some(Rect { x: area.x + 1, y: y + 1, width, height: rest - needs - 1 });
+    }
     let gpus = Rect { height: gpus, ..area };
-    (Rows { gpus, table, side, fixes, rules }, plan)
+    (Rows { gpus, table, side, beneath, fixes, rules }, plan)
 }
 
 fn main_page(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
@@ -179,21 +191,23 @@ fn main_page(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
         table::title(canvas, scene, drawn, *rule);
     }
     if let Some(side) = rows.side {
-        side_panel(canvas, scene, side);
+        let (bar, rule) = (canvas.look.glyphs.bar, canvas.look.theme.rule);
+        let mut edge = canvas.part(Rect { x: side.x - 2, width: 1, ..side });
+        for y in 0..side.height {
+            edge.cell(0, y, bar, rule);
+        }
+        selected(canvas, scene, side);
+    }
+    if let Some(beneath) = rows.beneath {
+        selected(canvas, scene, beneath);
     }
     if let Some(area) = rows.fixes {
         fixes::draw(&mut canvas.part(area), scene, drawn);
     }
 }
 
-/// The selected process, beside the table.
-fn side_panel(canvas: &mut Canvas<'_>, scene: &Scene<'_>, area: Rect) {
-    let (bar, rule) = (canvas.look.glyphs.bar, canvas.look.theme.rule);
-    let line = Rect { x: area.x - 2, width: 1, ..area };
-    let mut edge = canvas.part(line);
-    for y in 0..area.height {
-        edge.cell(0, y, bar, rule);
-    }
+/// The selected process, beside the table or beneath it.
+fn selected(canvas: &mut Canvas<'_>, scene: &Scene<'_>, area: Rect) {
     let mut doc = Doc::new(area.width, canvas.look);
     match (scene.holder(), scene.row()) {
         (Some(holder), _) => detail::summary(&mut doc, scene, holder),

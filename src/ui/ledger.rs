@@ -89,7 +89,9 @@ pub fn segments(
         }
         let style = theme.verdict(&holder.verdict);
         let glyph = glyphs.holders[n.min(glyphs.holders.len() - 1)];
-        let loose = cached(holder).unwrap_or_default().min(bytes);
+        // What would be told as nothing is not told apart.
+        let loose = cached(holder).filter(|loose| tells(*loose, ledger.total));
+        let loose = loose.unwrap_or_default().min(bytes);
         all.push(Segment {
             holder: Some((holder.pid, holder.index)),
             ..segment(bytes.saturating_sub(loose), glyph, style, &short_name(holder))
@@ -104,7 +106,11 @@ pub fn segments(
     }
     rest.0 += held;
     if rest.0 > Bytes::ZERO {
-        let name = if rest.1 > 0 { format!("{} more", rest.1) } else { "others".to_owned() };
+        let name = match rest.1 {
+            0 => "others".to_owned(),
+            n if named == 0 && rest_zombies.1 == 0 => count(n, "holder"),
+            n => format!("{n} more"),
+        };
         all.push(segment(rest.0, glyphs.others, theme.text, &name));
     }
     if is_split(gpu) {
@@ -172,13 +178,36 @@ pub fn bar(canvas: &mut Canvas<'_>, row: u16, (from, to): (u16, u16), segments: 
 pub fn figures(segments: &[Segment]) -> Vec<String> {
     let whole: Bytes = segments.iter().map(|segment| segment.bytes).sum();
     let parts: Vec<(u64, bool)> = segments.iter().map(|segment| (segment.bytes.0, true)).collect();
-    if whole < Bytes::gib(4) {
+    if whole < SMALL {
         let mib = (whole.0 as f64 / Bytes::mib(1).0 as f64).round() as usize;
-        return distribute(&parts, mib).into_iter().map(|n| format!("{n}M")).collect();
+        return equal(&parts, mib).into_iter().map(|n| format!("{n}M")).collect();
     }
     let tenths = (whole.as_gib() * 10.0).round() as usize;
-    let shares = distribute(&parts, tenths);
+    let shares = equal(&parts, tenths);
     shares.into_iter().map(|n| format!("{}.{}", n / 10, n % 10)).collect()
+}
+
+/// Below this figures are in MiB, else in tenths of a GiB.
+const SMALL: Bytes = Bytes::gib(4);
+
+/// Whether so much of a whole has a figure other than 0.
+fn tells(bytes: Bytes, whole: Bytes) -> bool {
+    if whole < SMALL { bytes >= Bytes::mib(1) } else { bytes.0 >= Bytes::gib(1).0 / 20 }
+}
+
+/// As [`distribute`], but equal parts have equal figures: the largest one takes the difference.
+fn equal(parts: &[(u64, bool)], whole: usize) -> Vec<usize> {
+    let mut shares = distribute(parts, whole);
+    let Some(largest) = (0..parts.len()).max_by_key(|&n| parts[n].0) else { return shares };
+    for n in 0..parts.len() {
+        let same = (0..parts.len()).filter(|&m| parts[m].0 == parts[n].0);
+        let least = same.map(|m| shares[m]).min().unwrap_or(0);
+        if parts[n].0 != parts[largest].0 {
+            shares[largest] += shares[n] - least;
+            shares[n] = least;
+        }
+    }
+    shares
 }
 
 /// How tightly the legend is set.
@@ -213,6 +242,7 @@ pub fn fitted(
         for tight in TIGHTNESS {
             let each = segments.iter().zip(&figures);
             let needed: usize = each
+                .filter(|(_, figure)| !says_nothing(figure))
                 .map(|(segment, figure)| {
                     let name = text::width(&shown_name(segment, tight, &app.settings.look));
                     name + figure.len() + 2 + usize::from(tight.gap)
@@ -245,6 +275,9 @@ pub fn legend(
     let (dim, accent) = (canvas.look.theme.dim, canvas.look.theme.accent);
     let mut x = 1;
     for (segment, figure) in segments.iter().zip(figures(segments)) {
+        if says_nothing(&figure) {
+            continue;
+        }
         let chosen = segment.holder.is_some() && segment.holder == selected;
         let style = if chosen { accent } else { dim };
         x = canvas.put(x, row, segment.glyph, segment.style);
@@ -257,6 +290,11 @@ pub fn legend(
     }
 }
 
+/// A part whose figure is 0 is in the bar only.
+fn says_nothing(figure: &str) -> bool {
+    matches!(figure, "0.0" | "0M")
+}
+
 const NAME_COLUMNS: usize = 16;
 
 /// `3 zombies`.
@@ -267,7 +305,7 @@ pub fn count(n: usize, one: &str) -> String {
 /// What a process is called in a few columns: the script rather than its interpreter.
 pub fn short_name(holder: &Holder) -> String {
     let Some(process) = &holder.process else { return format!("pid {}", holder.pid) };
-    crate::analyze::timeline::short_name(process)
+    process.short_name()
 }
 
 #[cfg(test)]
@@ -282,6 +320,24 @@ mod tests {
             cells in 0_usize..300,
         ) {
             prop_assert_eq!(distribute(&parts, cells).iter().sum::<usize>(), cells);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn equal_parts_have_equal_figures_and_all_sum_to_the_whole(
+            parts in prop::collection::vec(0_u64..20, 1..12),
+            whole in 0_usize..300,
+        ) {
+            let parts: Vec<(u64, bool)> = parts.into_iter().map(|part| (part, true)).collect();
+            let shares = equal(&parts, whole);
+            prop_assert_eq!(shares.iter().sum::<usize>(), whole);
+            let most = parts.iter().map(|part| part.0).max().unwrap();
+            for (a, b) in (0..parts.len()).flat_map(|a| (0..a).map(move |b| (a, b))) {
+                if parts[a].0 == parts[b].0 && parts[a].0 < most {
+                    prop_assert_eq!(shares[a], shares[b]);
+                }
+            }
         }
     }
 

@@ -17,7 +17,6 @@ use crate::units::Bytes;
 
 pub use cells::{Mark, cells};
 pub use kinds::{MARKERS, MarkerKind, MarkerRow};
-pub use words::short_name;
 
 use watch::Watch;
 

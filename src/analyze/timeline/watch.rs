@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::words::{cause, short_name};
+use super::words::cause;
 use super::{Marker, MarkerKind, Timeline};
 use crate::analyze::xid;
 use crate::history::{History, Look, gpu_of_device, listed_on};
@@ -179,7 +179,7 @@ impl Watch {
         }
         let track = history.holder(&gpu.uuid, pid);
         let facts = track.and_then(|track| track.facts.as_deref());
-        let name = facts.map(short_name).unwrap_or_default();
+        let name = facts.map(ProcSample::short_name).unwrap_or_default();
         let id = track.and_then(|track| track.id);
         let back = track.is_some_and(|track| track.first_ms < at.boot_ms);
         let peak = track.and_then(|track| track.peak).or(bytes);
@@ -265,7 +265,7 @@ impl Watch {
             let Some(facts) = track.facts.as_deref().filter(|_| held.name.is_empty()) else {
                 continue;
             };
-            held.name = short_name(facts);
+            held.name = facts.short_name();
             let place = held.came.then(|| line.find(MarkerKind::Came, gpu, *pid));
             if let Some(n) = place.flatten() {
                 line.marks[n].name.clone_from(&held.name);
@@ -310,7 +310,7 @@ impl Watch {
                 gpu,
                 index,
                 pid: Some(process.id.pid),
-                name: short_name(process),
+                name: process.short_name(),
                 bytes: Some(device.reserved),
                 note: if new > 1 { format!("{new} times") } else { String::new() },
                 ..Marker::new(MarkerKind::Oom, at)

@@ -1,7 +1,7 @@
 //! Markers in words.
 
 use super::{Marker, MarkerKind};
-use crate::sample::{GapCause, ProcSample};
+use crate::sample::GapCause;
 use crate::units::Bytes;
 
 impl Marker {
@@ -68,33 +68,4 @@ pub(super) fn cause(cause: &GapCause) -> String {
         GapCause::Suspended => "the machine slept, or vramlens was stopped".to_owned(),
         GapCause::Away => "the far end was away".to_owned(),
     }
-}
-
-/// What a process is called in a few columns: the script rather than its interpreter.
-pub fn short_name(process: &ProcSample) -> String {
-    let base = |text: &str| text.rsplit('/').next().unwrap_or(text).to_owned();
-    let arguments = process.cmdline.value().map(Vec::as_slice).unwrap_or_default();
-    let interpreters = ["python", "bash", "sh", "node", "perl", "ruby", "java", "uv", "env"];
-    let program = arguments.first().map(|argument| base(argument));
-    let interpreted = program
-        .as_deref()
-        .is_some_and(|program| interpreters.iter().any(|name| program.starts_with(name)));
-    let named = |argument: &&String| !argument.starts_with('-') && !argument.is_empty();
-    let module = || {
-        let at = arguments.iter().position(|argument| argument == "-m")?;
-        arguments.get(at + 1).cloned()
-    };
-    let script = || arguments.iter().skip(1).find(named).map(|argument| base(argument));
-    // `python -c CODE` has no name of its own.
-    let inline = arguments.get(1).is_some_and(|argument| argument == "-c");
-    let name = match program {
-        Some(program) if !interpreted => Some(program),
-        Some(_) if inline => None,
-        Some(_) => module().or_else(script),
-        None => None,
-    };
-    let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| process.comm.clone());
-    // A title such as `VLLM::EngineCore` is one word; what follows a space is its arguments.
-    let word = name.split_whitespace().next().unwrap_or_default();
-    word.chars().take(64).collect()
 }

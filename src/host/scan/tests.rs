@@ -100,7 +100,7 @@ fn a_pass_ends_though_new_ones_come_in_every_look() {
     for pid in 10..20 {
         tree.put(pid, pid, false);
     }
-    let mut complete = std::collections::BTreeSet::new();
+    let mut complete = BTreeSet::new();
     for second in 0..200 {
         let pid = 1000 + second;
         tree.put(pid, pid, false);

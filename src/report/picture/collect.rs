@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use crate::analyze::select;
-use crate::analyze::timeline::{Timeline, short_name};
+use crate::analyze::timeline::Timeline;
 use crate::history::History;
 use crate::ids::{GpuUuid, Pid, Stamp};
 use crate::sample::{GpuSample, GpuTick, Tick};
@@ -121,7 +121,7 @@ impl Collector {
                 for process in &tick.procs {
                     let known = self.names.len() < NAMES;
                     if known || self.names.contains_key(&process.id.pid) {
-                        self.names.insert(process.id.pid, short_name(process));
+                        self.names.insert(process.id.pid, process.short_name());
                     }
                 }
             }

@@ -77,16 +77,22 @@ fn title(canvas: &mut Canvas<'_>, scene: &Scene<'_>) -> u16 {
         let words = format!("{} on GPU {}: {}", fit.need, fit.gpu, fit.words());
         x = canvas.put_within(x, 0, &words, style, canvas.width().saturating_sub(1)) + 2;
     }
-    match scene.app.hidden_findings(scene.context) {
-        0 => x,
-        n => canvas.put(x, 0, &format!("{n} hidden"), theme.warn) + 2,
+    for (count, words, style) in [
+        (scene.app.findings_elsewhere(scene.context), "on other GPUs", theme.dim),
+        (scene.app.hidden_findings(scene.context), "hidden", theme.warn),
+    ] {
+        if count > 0 {
+            x = canvas.put(x, 0, &format!("{count} {words}"), style) + 2;
+        }
     }
+    x
 }
 
 /// What stands where there is no fix to show.
 fn nothing(scene: &Scene<'_>) -> &'static str {
     let view = scene.context.view;
-    let hides = scene.app.hidden_findings(scene.context) > 0;
+    let hides = scene.app.hidden_findings(scene.context) > 0
+        || scene.app.findings_elsewhere(scene.context) > 0;
     // What was not looked at is not well.
     let looked = view.procs_age_ms.is_some();
     let unlisted = view.gpus.iter().any(|gpu| gpu.sample.unlisted().is_some());

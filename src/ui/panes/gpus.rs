@@ -49,7 +49,14 @@ pub fn plan(count: usize, width: u16, budget: u16) -> Plan {
     if count == 0 {
         return Plan::Panels(1);
     }
-    let tall = if width >= 100 { 8 } else { 1 };
+    // In a narrow panel a chart of several rows leaves less room for its words.
+    let tall = if width >= 100 {
+        8
+    } else if width >= 76 && budget >= 16 {
+        6
+    } else {
+        1
+    };
     if count.saturating_mul(PANEL + 1) <= budget {
         return Plan::Panels((budget / count - PANEL).clamp(1, tall));
     }

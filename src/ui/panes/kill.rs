@@ -11,7 +11,8 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::Scene;
-use crate::sample::text::width;
+use crate::sample::text::{clean, width};
+use crate::ui::doc::wrap;
 use crate::ui::kill::{Dialog, DialogRow, PRESETS, Phase, Proof, Typed};
 use crate::ui::paint::Canvas;
 
@@ -28,7 +29,8 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
     let wish = 53 + notes.into_iter().max().unwrap_or(0).clamp(18, 60);
     let columns = (wish as u16).min(canvas.width().saturating_sub(2)).max(20);
     let narrow = columns < NARROW || !note_fits(dialog, columns.saturating_sub(2));
-    let lines = body_lines(dialog, narrow);
+    let inside = (columns.saturating_sub(2), canvas.height().saturating_sub(2));
+    let lines = body_lines(dialog, narrow, inside);
     let height = (lines as u16 + 2).min(canvas.height());
     let mut inner = frame(canvas, (columns, height), &dialog.title);
     let rows = inner.height();
@@ -52,8 +54,10 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
 }
 
 /// Lines that the whole dialog would like.
-fn body_lines(dialog: &Dialog, narrow: bool) -> usize {
-    dialog.rows.len() + dialog.refused.len() + bottom_lines(dialog, narrow)
+fn body_lines(dialog: &Dialog, narrow: bool, (columns, rows): (u16, u16)) -> usize {
+    let bottom = bottom_lines(dialog, narrow);
+    let room = usize::from(rows).saturating_sub(bottom);
+    items(dialog, columns, room).iter().map(Item::lines).sum::<usize>() + bottom
 }
 
 fn bottom_lines(dialog: &Dialog, narrow: bool) -> usize {
@@ -64,34 +68,104 @@ fn bottom_lines(dialog: &Dialog, narrow: bool) -> usize {
     }
 }
 
+/// Whom, or who is left out; with the lines of why.
+enum Item<'a> {
+    /// The note stands beside it, or beneath it in lines of its own.
+    Target(&'a DialogRow, Vec<String>),
+    LeftOut(Vec<String>),
+}
+
+impl Item<'_> {
+    fn lines(&self) -> usize {
+        match self {
+            Self::Target(_, beneath) => 1 + beneath.len(),
+            Self::LeftOut(lines) => lines.len(),
+        }
+    }
+}
+
+const LEFT_OUT: &str = "left out: ";
+/// Where the user, and where lines beneath a target begin.
+const INDENT: u16 = 10;
+/// Where the note begins, where it stands beside.
+const NOTE: u16 = 49;
+/// Below this the user has no column and the note no room beside.
+const WIDE: u16 = 56;
+/// More lines of one reason are cut.
+const MOST_LINES: usize = 4;
+
+/// In no more than `room` lines where that is possible: else each has one line, which is cut.
+fn items(dialog: &Dialog, columns: u16, room: usize) -> Vec<Item<'_>> {
+    let all = wrapped(dialog, columns, MOST_LINES);
+    let fits = all.iter().map(Item::lines).sum::<usize>() <= room;
+    if fits { all } else { wrapped(dialog, columns, 0) }
+}
+
+fn wrapped<'a>(dialog: &'a Dialog, columns: u16, most: usize) -> Vec<Item<'a>> {
+    let lines = |text: &str, indent: u16| {
+        let room = usize::from(columns.saturating_sub(indent + 1)).max(8);
+        let mut lines = wrap(&clean(text), room);
+        lines.truncate(most);
+        lines
+    };
+    let beside = if columns >= WIDE { usize::from(columns.saturating_sub(NOTE)) } else { 0 };
+    let target = |row: &'a DialogRow| {
+        let fits = width(&row.note) <= beside;
+        Item::Target(row, if fits { Vec::new() } else { lines(&row.note, INDENT) })
+    };
+    let left_out = |text: &String| match most {
+        0 => Item::LeftOut(vec![text.clone()]),
+        _ => Item::LeftOut(lines(text, 1 + LEFT_OUT.len() as u16)),
+    };
+    dialog.rows.iter().map(target).chain(dialog.refused.iter().map(left_out)).collect()
+}
+
 /// Whom; who is left out. Gives the row below.
 fn targets(canvas: &mut Canvas<'_>, dialog: &Dialog, rows: u16) -> u16 {
     let theme = canvas.look.theme;
-    let all = dialog.rows.len() + dialog.refused.len();
     let room = usize::from(rows);
-    let shown = if all > room { room.saturating_sub(1) } else { all };
-    let mut y = 0;
-    for row in dialog.rows.iter().take(shown) {
-        target(canvas, row, y);
-        y += 1;
+    let items = items(dialog, canvas.width(), room);
+    let all: usize = items.iter().map(Item::lines).sum();
+    let (mut y, mut shown) = (0, 0);
+    for item in &items {
+        // The last line says how many are not shown.
+        let end = usize::from(y) + item.lines();
+        if end > room || (all > room && end == room && shown + 1 < items.len()) {
+            break;
+        }
+        y = draw_item(canvas, item, y);
+        shown += 1;
     }
-    for refused in dialog.refused.iter().take(shown.saturating_sub(dialog.rows.len())) {
-        let x = canvas.put(1, y, "left out: ", theme.warn);
-        canvas.put_foreign(x, y, refused, theme.text, canvas.width().saturating_sub(x + 1));
-        y += 1;
-    }
-    if all > shown {
-        canvas.put(1, y, &format!("and {} more", all - shown), theme.dim);
+    if shown < items.len() && usize::from(y) < room.max(1) {
+        canvas.put(1, y, &format!("and {} more", items.len() - shown), theme.dim);
         y += 1;
     }
     y
 }
 
-fn target(canvas: &mut Canvas<'_>, row: &DialogRow, y: u16) {
+/// Gives the row below.
+fn draw_item(canvas: &mut Canvas<'_>, item: &Item<'_>, y: u16) -> u16 {
     let theme = canvas.look.theme;
-    let wide = canvas.width() >= 56;
+    let (mut y, x, lines) = match item {
+        Item::Target(row, beneath) => {
+            target(canvas, row, beneath.is_empty(), y);
+            (y + 1, INDENT, beneath)
+        }
+        Item::LeftOut(lines) => (y, canvas.put(1, y, LEFT_OUT, theme.warn), lines),
+    };
+    let style = if matches!(item, Item::Target(..)) { theme.dim } else { theme.text };
+    for line in lines {
+        canvas.put_foreign(x, y, line, style, canvas.width().saturating_sub(x + 1));
+        y += 1;
+    }
+    y
+}
+
+fn target(canvas: &mut Canvas<'_>, row: &DialogRow, noted: bool, y: u16) {
+    let theme = canvas.look.theme;
+    let wide = canvas.width() >= WIDE;
     canvas.put_right(8, y, &row.pid.to_string(), theme.strong);
-    let mut x = 10;
+    let mut x = INDENT;
     if wide {
         canvas.put_foreign(x, y, &row.user, theme.dim, 8);
         x += 9;
@@ -100,8 +174,9 @@ fn target(canvas: &mut Canvas<'_>, row: &DialogRow, y: u16) {
     canvas.put_foreign(x, y, &row.command, theme.text, command);
     x += command;
     canvas.put_right(x + 10, y, &row.bytes, theme.strong);
-    x += 12;
-    canvas.put_foreign(x, y, &row.note, theme.dim, canvas.width().saturating_sub(x));
+    if noted && wide {
+        canvas.put_foreign(NOTE, y, &row.note, theme.dim, canvas.width().saturating_sub(NOTE));
+    }
 }
 
 /// What can be pressed while it asks, and what that does.
@@ -127,6 +202,8 @@ fn note_fits(dialog: &Dialog, columns: u16) -> bool {
 
 fn asking(canvas: &mut Canvas<'_>, dialog: &Dialog, y: u16, narrow: bool) {
     let theme = canvas.look.theme;
+    // With nobody to send it to there is nothing to say of a signal.
+    let note = if dialog.order.targets.is_empty() { "" } else { dialog.note.as_str() };
     let end = canvas.width().saturating_sub(1);
     let mut y = y + 1;
     if let Some(typed) = &dialog.typed {
@@ -134,12 +211,12 @@ fn asking(canvas: &mut Canvas<'_>, dialog: &Dialog, y: u16, narrow: bool) {
         y += 1;
     }
     if narrow {
-        canvas.put_foreign(1, y, &dialog.note, theme.text, end);
+        canvas.put_foreign(1, y, note, theme.text, end);
         y += 1;
     }
     let mut x = keys_at(dialog, canvas.width());
     if !narrow {
-        canvas.put_foreign(1, y, &dialog.note, theme.text, x.saturating_sub(3));
+        canvas.put_foreign(1, y, note, theme.text, x.saturating_sub(3));
     }
     for (key, word) in keys(dialog) {
         x = canvas.put(x, y, key, theme.key) + 2;

@@ -11,6 +11,7 @@ use ratatui::style::Style;
 use super::Scene;
 use crate::analyze::{GpuView, Holder};
 use crate::fields::{self, Align, FieldId};
+use crate::sample::text::width;
 use crate::ui::app::{Drawn, Hit};
 use crate::ui::columns::{MARGIN, Placed};
 use crate::ui::ledger::is_old;
@@ -46,7 +47,7 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
 fn head(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, columns: &[Placed]) {
     let (theme, glyphs) = (canvas.look.theme, canvas.look.glyphs);
     let area = canvas.area();
-    for column in columns {
+    for (n, column) in columns.iter().enumerate() {
         let sorted = column.field.id == scene.app.sort.by;
         let style = if sorted { theme.strong } else { theme.dim };
         let ascii = glyphs.ascii && column.field.id == FieldId::Delta;
@@ -61,7 +62,18 @@ fn head(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, columns: 
         };
         if sorted {
             let glyph = glyphs.sorted[usize::from(!scene.app.sort.falls())];
-            canvas.put(after, 0, glyph, style);
+            // Before a title that the next one would touch.
+            let next = columns.get(n + 1);
+            let touches = next.is_some_and(|next| {
+                let air = match next.field.align {
+                    Align::Left => 0,
+                    Align::Right => usize::from(next.width).saturating_sub(width(next.field.title)),
+                };
+                usize::from(next.x) + air <= usize::from(after) + 1
+            });
+            let before = end.saturating_sub(width(title) as u16 + 1);
+            let fits = column.field.align == Align::Right && before >= column.x.saturating_sub(1);
+            canvas.put(if touches && fits { before } else { after }, 0, glyph, style);
         }
         let strip = Rect { x: area.x + column.x, width: column.width, height: 1, ..area };
         drawn.hits.push((strip.intersection(area), Hit::Column(column.field.id)));
@@ -213,7 +225,13 @@ fn command(
         x = canvas.put(x, y, branch, canvas.look.theme.dim);
     }
     let room = (column.x + column.width).saturating_sub(x);
-    let text = holder.command();
+    let mut text = holder.command();
+    // Where there is no room for all of it, the interpreter and the folders go first.
+    if usize::from(room) < width(&text)
+        && let Some(process) = &holder.process
+    {
+        text = process.short_command();
+    }
     if text.is_empty() {
         let words = match holder.verdict.class {
             crate::analyze::Class::Ghost => "a dead process: see its survivors",

@@ -71,6 +71,8 @@ fn bar(canvas: &mut Canvas<'_>, drawn: &mut Drawn, tab: Tab) {
     let theme = canvas.look.theme;
     let area = canvas.area();
     let mut x = 1;
+    let taken: usize = Tab::ALL.iter().map(|each| each.title().len() + 5).sum();
+    let narrow = taken > usize::from(area.width) + 3;
     for (n, each) in Tab::ALL.into_iter().enumerate() {
         let open = each == tab;
         let start = x;
@@ -78,7 +80,12 @@ fn bar(canvas: &mut Canvas<'_>, drawn: &mut Drawn, tab: Tab) {
             canvas.put(x - 1, 0, canvas.look.glyphs.select, theme.accent);
         }
         x = canvas.put(x, 0, &(n + 1).to_string(), theme.dim) + 1;
-        x = canvas.put(x, 0, each.title(), if open { theme.accent } else { theme.text });
+        // Where there is no room for all of them, the open one has its name.
+        if open || !narrow {
+            x = canvas.put(x, 0, each.title(), if open { theme.accent } else { theme.text });
+        } else {
+            x -= 1;
+        }
         let strip = Rect { x: area.x + start, width: x - start, height: 1, ..area };
         drawn.hits.push((strip.intersection(area), Hit::Tab(each)));
         x += 3;

@@ -1,0 +1,75 @@
+//! Small things on the screens that are easily lost.
+
+use vramlens::fields::FieldId;
+use vramlens::ids::GpuIndex;
+use vramlens::ui::rows::Sort;
+
+use crate::paper::{COLOUR, app, screen, text};
+use crate::scenes::{self, findings};
+
+#[test]
+fn where_one_gpu_is_shown_the_fixes_are_those_of_no_other() {
+    let view = scenes::many(2, 3);
+    let mut found = findings();
+    found[0].gpu = Some(GpuIndex(0));
+    found[1].gpu = Some(GpuIndex(1));
+    // About the whole machine.
+    found[2].gpu = None;
+    let mut app = app(&COLOUR);
+    let all = text(&screen(&app, &view, &found, (120, 50)));
+    assert!(all.contains("leftovers") && all.contains("fragmentation"), "{all}");
+    app.scope = Some(view.gpus[1].sample.uuid.clone());
+    let one = text(&screen(&app, &view, &found, (120, 50)));
+    assert!(one.contains("FIXES  1 on other GPUs"), "{one}");
+    assert!(one.contains("fragmentation") && one.contains("checkpointing"), "{one}");
+    assert!(!one.contains("leftovers"), "{one}");
+}
+
+#[test]
+fn the_mark_of_the_order_touches_no_other_title() {
+    let mut app = app(&COLOUR);
+    for (by, wanted) in [
+        (FieldId::Vram, "VRAM▾"),
+        (FieldId::Delta, "▾Δ/min FRAG"),
+        (FieldId::Fragmentation, "FRAG▾ SM%"),
+    ] {
+        app.sort = Sort { by, ..Sort::default() };
+        let shown = text(&screen(&app, &scenes::one_gpu(), &[], (80, 24)));
+        assert!(shown.contains(wanted), "{by:?}\n{shown}");
+    }
+}
+
+#[test]
+fn who_would_be_ended_is_told_with_all_of_the_reason() {
+    let mut app = app(&COLOUR);
+    let mut dialog = scenes::dialog();
+    let reason = "zombie: the leader of its process group, 39980, is gone since two days and a half";
+    dialog.rows[0].note = reason.into();
+    app.kill = Some(dialog.clone());
+    for size in [(60, 24), (80, 24), (160, 50)] {
+        let shown = text(&screen(&app, &scenes::one_gpu(), &[], size));
+        let words: Vec<&str> = shown.split_whitespace().filter(|word| *word != "│").collect();
+        assert!(words.join(" ").contains(reason), "{size:?}\n{shown}");
+    }
+    // Nobody to end: nothing is said of signals.
+    dialog.order.targets.clear();
+    dialog.rows.clear();
+    app.kill = Some(dialog);
+    let shown = text(&screen(&app, &scenes::one_gpu(), &[], (80, 24)));
+    assert!(shown.contains("never ended") && !shown.contains("TERM"), "{shown}");
+}
+
+#[test]
+fn a_figure_of_nothing_is_not_in_the_legend() {
+    let mut view = scenes::one_gpu();
+    let total = view.gpus[0].ledger.value().unwrap().total;
+    assert!(total > vramlens::units::Bytes::gib(100));
+    let ledger = view.gpus[0].ledger.value().unwrap().clone();
+    let mut changed = ledger;
+    changed.free += changed.unaccounted - vramlens::units::Bytes::mib(2);
+    changed.unaccounted = vramlens::units::Bytes::mib(2);
+    view.gpus[0].ledger = vramlens::sample::Reading::Value(changed);
+    let shown = text(&screen(&app(&COLOUR), &view, &[], (160, 50)));
+    let legend = shown.lines().nth(3).unwrap();
+    assert!(legend.contains("free") && !legend.contains("unaccounted"), "{legend}");
+}
