@@ -6,9 +6,13 @@
 //! driver calls by the stand-in, each in a stretch of its own, since counting costs. Allocations are
 //! counted in a run of its own, by a library that stands before the C library's (`count_alloc/`); of
 //! a program that is static or has an allocator of its own they are *not counted*; Python is told to
-//! do without its own (`PYTHONMALLOC`). CPU, memory and calls are those of the program and its
-//! children. How long a start takes is told twice: until a frame shows a GPU (`H200`), and until one
-//! shows the command of a process too; a pause of 5 ms ends a frame.
+//! do without its own (`PYTHONMALLOC`). What the stand-in allocates for its answers is among them.
+//! CPU, memory and calls are those of the program and its children. How long a start takes is told
+//! twice: until a frame shows a GPU (`H200`), and until one shows the command of a process too; a
+//! pause of 5 ms ends a frame.
+//!
+//! On a machine with other work every new process there is one to look at: `unshare --pid --fork
+//! --mount-proc cargo bench --bench macro -- …` has none but the bench's own.
 //!
 //! A peer is a command line, split at spaces; what needs quotes is put into a script that ends in
 //! `exec`, since a shell that waits would be counted with it. Each is to refresh once a second:
