@@ -2,7 +2,9 @@
 //! `malloc` and its kin, counts, and hands every call on. Where the counts stand: `page.rs`.
 //!
 //! What is allocated before the program's own start is not counted. A child that was forked and runs
-//! no other program counts in its parent's slot.
+//! no other program counts in its parent's slot. With another C library it is empty, and nothing is
+//! counted.
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 #![allow(unsafe_code, reason = "C calls these functions, and they call C's")]
 
 use std::ffi::{c_int, c_void};
