@@ -3,12 +3,25 @@
 //! Each monitor runs on a terminal of its own over the stand-in driver, one after the other, with
 //! the same GPUs and the same real processes. CPU time is that of all threads by the scheduler's
 //! clock (`/proc/PID/task/*/schedstat`); system calls are counted by `strace`, where it is there, and
-//! driver calls by the stand-in, each in a stretch of its own, since counting costs. How long a start
-//! takes is told twice: until a frame shows a GPU, and until one shows the command of a process too;
-//! a pause of 5 ms ends a frame.
+//! driver calls by the stand-in, each in a stretch of its own, since counting costs. Allocations are
+//! counted in a run of its own, by a library that stands before the C library's (`count_alloc/`); of
+//! a program that is static or has an allocator of its own they are *not counted*; Python is told to
+//! do without its own (`PYTHONMALLOC`). What the stand-in allocates for its answers is among them.
+//! CPU, memory and calls are those of the program and its children. How long a start takes is told
+//! twice: until a frame shows a GPU (`H200`), and until one shows the command of a process too; a
+//! pause of 5 ms ends a frame.
+//!
+//! On a machine with other work every new process there is one to look at: `unshare --pid --fork
+//! --mount-proc cargo bench --bench macro -- …` has none but the bench's own.
+//!
+//! A peer is a command line, split at spaces; what needs quotes is put into a script that ends in
+//! `exec`, since a shell that waits would be counted with it. Each is to refresh once a second:
+//! `nvitop=/venv/bin/nvitop -m full --interval 1`, or `btop=/usr/local/bin/btop -c /tmp/btop.conf -f
+//! sleep` with `update_ms = 1000` and `shown_boxes = "gpu0 proc"` in that file (a btop without
+//! `GPU_SUPPORT` shows none). They find the stand-in by `LD_LIBRARY_PATH`.
 //!
 //! ```text
-//! --peer NAME=PATH     another monitor, as often as wanted; the first one is what ratios are to
+//! --peer NAME=COMMAND LINE   another monitor, as often as wanted; each has vramlens's ratio to it
 //! --program PATH       instead of the one that cargo built
 //! --sizes 1x3,8x64     GPUs x processes; 8x64+5000 has so many other processes beside
 //! --settle 20          seconds before anything is counted: caches fill and intervals grow
@@ -23,7 +36,6 @@
 mod fake;
 mod monitor;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use fake::Fake;
@@ -34,7 +46,8 @@ use monitor::table;
 /// A monitor to run.
 struct Monitor {
     name: String,
-    path: PathBuf,
+    /// A word each.
+    line: Vec<String>,
 }
 
 struct Options {
@@ -50,7 +63,7 @@ fn main() {
         let fake = Fake::new(&load.scenario(false));
         let mut rows = Vec::new();
         for monitor in &options.monitors {
-            match measure(&monitor.path, &fake, &load, options.plan) {
+            match measure(&monitor.line, &fake, &load, options.plan) {
                 Ok(costs) => rows.push((monitor.name.clone(), costs)),
                 Err(why) => println!("{} at {size}: {why}", monitor.name),
             }
@@ -60,10 +73,9 @@ fn main() {
 }
 
 fn options() -> Options {
-    let own =
-        || Monitor { name: "vramlens".to_owned(), path: env!("CARGO_BIN_EXE_vramlens").into() };
+    let own = vec![env!("CARGO_BIN_EXE_vramlens").to_owned()];
     let mut options = Options {
-        monitors: vec![own()],
+        monitors: vec![Monitor { name: "vramlens".to_owned(), line: own }],
         sizes: "1x3,8x64,16x400,8x64+5000".split(',').map(Size::of).collect(),
         plan: Plan { settle: Duration::from_secs(20), counted: Duration::from_secs(20), keys: 60 },
     };
@@ -74,10 +86,11 @@ fn options() -> Options {
         match word.as_str() {
             "--peer" => {
                 let text = value();
-                let (name, path) = text.split_once('=').expect("NAME=PATH");
-                options.monitors.push(Monitor { name: name.to_owned(), path: path.into() });
+                let (name, line) = text.split_once('=').expect("NAME=COMMAND LINE");
+                let line = line.split_ascii_whitespace().map(ToOwned::to_owned).collect();
+                options.monitors.push(Monitor { name: name.to_owned(), line });
             }
-            "--program" => options.monitors[0].path = value().into(),
+            "--program" => options.monitors[0].line = vec![value()],
             "--sizes" => options.sizes = value().split(',').map(Size::of).collect(),
             "--settle" => options.plan.settle = seconds(value()),
             "--seconds" => options.plan.counted = seconds(value()),

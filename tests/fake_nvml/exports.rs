@@ -11,7 +11,7 @@ use crate::state::{
 };
 
 #[unsafe(no_mangle)]
-extern "C" fn nvmlInit_v2() -> u32 {
+pub(crate) extern "C" fn nvmlInit_v2() -> u32 {
     serve("nvmlInit_v2", None, |state| {
         state.attached = true;
         SUCCESS
@@ -60,7 +60,7 @@ system_texts! {
 macro_rules! system_numbers {
     ($($name:ident -> $type:ty: $get:expr;)*) => {$(
         #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name(number: *mut $type) -> u32 {
+        pub(crate) unsafe extern "C" fn $name(number: *mut $type) -> u32 {
             serve(stringify!($name), None, |state| {
                 let get: fn(&State) -> $type = $get;
                 // SAFETY: the caller's number.
@@ -77,7 +77,10 @@ system_numbers! {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(index: u32, device: *mut Handle) -> u32 {
+pub(crate) unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
+    index: u32,
+    device: *mut Handle,
+) -> u32 {
     serve("nvmlDeviceGetHandleByIndex_v2", Some(handle(index, None)), |_state| {
         // SAFETY: the caller's handle.
         unsafe { put(device, Ok(handle(index, None))) }

@@ -107,26 +107,27 @@ fn blank_out(library: &mut [u8], name: &str) {
     assert!(found > 0, "the stand-in has no {name}");
 }
 
-static BUILT: LazyLock<PathBuf> = LazyLock::new(built);
+static BUILT: LazyLock<PathBuf> = LazyLock::new(|| built("fake_nvml", "tests/fake_nvml"));
 
-/// The library as cargo built it; built now where it is missing or older than its source.
-fn built() -> PathBuf {
+/// The library of an example as cargo built it; built now where it is missing or older than what
+/// lies in its source's directory.
+pub fn built(example: &str, source: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test's own path");
     // target/debug/deps/TEST
     let profile = test.ancestors().nth(2).expect("a target directory");
-    let library = profile.join("examples/libfake_nvml.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_nvml");
-    let files = std::fs::read_dir(source).expect("the stand-in's source");
+    let library = profile.join(format!("examples/lib{example}.so"));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+    let files = std::fs::read_dir(source).expect("the library's source");
     let newest = files.filter_map(|file| changed(&file.ok()?.path())).max();
     if changed(&library) < newest {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let release = profile.ends_with("release").then_some("--release");
         let status = Command::new(cargo)
-            .args(["build", "--quiet", "--example", "fake_nvml"])
+            .args(["build", "--quiet", "--example", example])
             .args(release)
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .status();
-        assert!(status.is_ok_and(|status| status.success()), "cargo build --example fake_nvml");
+        assert!(status.is_ok_and(|status| status.success()), "cargo build --example {example}");
     }
     library
 }
