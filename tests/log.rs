@@ -53,6 +53,25 @@ fn without_a_word_there_is_no_log() {
 }
 
 #[test]
+fn it_goes_on_while_the_terminal_takes_nothing() {
+    let fake = Fake::new(ONE);
+    let log = fake.dir().join("x.log");
+    let library = fake.library();
+    let args = ["--interval", "100ms", "--log", log.to_str().unwrap()];
+    let mut term = Term::start(&args, &[("VRAMLENS_NVML_LIB", &library)], 50, 160);
+    term.wait_for("NVIDIA H200");
+    term.stall(true);
+    // Whole frames, until none finds room any more.
+    for _ in 0..100 {
+        term.send("\x0c");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    fake.change("[[gpu]]\nlost = true\n");
+    term.wait("a line of it", |_| std::fs::read_to_string(&log).unwrap().contains("is lost"));
+    term.stall(false);
+}
+
+#[test]
 fn a_mistake_in_the_configuration_is_logged() {
     let fake = Fake::new(ONE);
     let config = fake.dir().join("config.toml");

@@ -70,6 +70,26 @@ fn a_driver_that_hangs() {
 }
 
 #[test]
+fn the_last_frame_before_it_rests_says_so() {
+    for (look, mark) in [(&COLOUR, "‖"), (&ASCII, "=")] {
+        let mut app = app(look);
+        app.unattended = true;
+        let first = |view: &View, columns| {
+            let text = text(&screen(&app, view, &findings(), (columns, 24)));
+            text.lines().next().unwrap_or_default().to_owned()
+        };
+        for view in [scenes::one_gpu(), scenes::stalled(), scenes::nothing()] {
+            let wide = first(&view, 80);
+            assert!(wide.contains("rests while nobody is attached"), "{wide}");
+            let narrow = first(&view, 40);
+            assert!(narrow.contains(" rests "), "{narrow}");
+            assert!(!wide.contains("live") && !narrow.contains("live"), "{wide}");
+        }
+        assert!(first(&scenes::one_gpu(), 80).contains(mark), "{mark}");
+    }
+}
+
+#[test]
 fn a_gpu_that_is_lost() {
     assert_snapshot!("lost_120x40", show(&COLOUR, &scenes::lost(), (120, 40)));
 }

@@ -16,6 +16,7 @@ mod fds;
 mod identity;
 mod listen;
 mod models;
+pub mod multiplexer;
 pub mod power;
 mod preset;
 mod probe;

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::runtime::footprint;
 use crate::runtime::live::Live;
 use crate::runtime::screen::Screen;
+use crate::runtime::{footprint, journal};
 use crate::ui::Position;
 
 /// Without an arrival for this long the figures have visibly aged.
@@ -13,7 +13,10 @@ const AGED: Duration = Duration::from_millis(1_200);
 const PAUSED: Duration = Duration::from_secs(5);
 /// A terminal that takes nothing for this long is seen by nobody.
 const UNSEEN: Duration = Duration::from_secs(5);
-/// Once it takes something again, fresh figures are waited for so long.
+/// Where nobody is attached, a view that has begun or was given a key is drawn for so long: a
+/// program may read it (`tmux capture-pane`).
+const TOUCHED: Duration = Duration::from_secs(10);
+/// Once it is seen again, fresh figures are waited for so long.
 const REVIVED: Duration = Duration::from_millis(300);
 /// After this the start is over.
 const STARTED: Duration = Duration::from_secs(3);
@@ -42,7 +45,8 @@ impl Live {
         self.app.position != Position::Live && !self.is_replay()
     }
 
-    /// Whether anybody sees the screen. Nobody does where the terminal takes nothing for a while.
+    /// Whether anybody sees the screen. Nobody does where the terminal takes nothing for a while, and
+    /// where nobody is attached to the multiplexer.
     fn set_hidden(&mut self, hidden: bool) {
         if std::mem::replace(&mut self.rhythm.hidden, hidden) != hidden {
             self.pace();
@@ -50,44 +54,134 @@ impl Live {
             self.pair.end();
         }
     }
+
+    /// What the log should say is looked for also where nothing is drawn.
+    fn keep_log(&mut self) {
+        if journal::is_kept() {
+            self.age();
+            self.rebuild();
+        }
+    }
 }
 
-/// When the view began, until the start is over.
-pub struct Idle(Option<Instant>);
+/// What is known of who looks.
+pub struct Idle {
+    /// When the view began, until the start is over.
+    began: Option<Instant>,
+    /// When it began, or was given the last key.
+    touched: Instant,
+    /// Nobody is attached to the multiplexer.
+    detached: bool,
+    /// No frame is made.
+    rests: bool,
+    /// But one more, which says so.
+    says_so: bool,
+    /// Before this no frame is made unless fresh figures have come.
+    held: Option<Instant>,
+}
 
 impl Default for Idle {
     fn default() -> Self {
-        Self(Some(Instant::now()))
+        let now = Instant::now();
+        Self {
+            began: Some(now),
+            touched: now,
+            detached: false,
+            rests: false,
+            says_so: false,
+            held: None,
+        }
     }
 }
 
 impl Idle {
     /// Does less while nobody looks, and keeps no more than is needed. `busy` where somebody waits
-    /// for what comes although nobody looks.
-    pub fn spare(&mut self, live: &mut Live, screen: &Screen, busy: bool) {
-        let unseen = screen.stuck_for().is_some_and(|long| long >= UNSEEN);
+    /// for what comes although nobody looks. Gives whether a frame is wanted, the last one.
+    pub fn spare(&mut self, live: &mut Live, screen: &Screen, busy: bool) -> bool {
+        let rests = self.detached && self.touched.elapsed() >= TOUCHED;
+        let begins = rests && !self.rests;
+        if begins {
+            (self.rests, self.says_so, live.app.unattended) = (true, true, true);
+            live.age();
+        }
+        let unseen = screen.stuck_for().is_some_and(|long| long >= UNSEEN) || self.rests;
         live.set_hidden(unseen && !busy);
-        if self.0.is_some_and(|began| began.elapsed() >= STARTED) {
-            self.0 = None;
+        if self.began.is_some_and(|began| began.elapsed() >= STARTED) {
+            self.began = None;
             footprint::forget_the_start();
         }
+        if !self.draws(screen) {
+            live.keep_log();
+        }
+        begins
     }
-}
 
-/// When the loop wakes although nothing has arrived.
-pub fn wake_after(live: &Live, screen: &Screen) -> Duration {
-    if live.is_paused() || !screen.ready() { PAUSED } else { AGED }
+    /// Whether a frame can be made.
+    pub fn draws(&self, screen: &Screen) -> bool {
+        (!self.rests || self.says_so) && screen.ready()
+    }
+
+    /// A frame was made.
+    pub const fn drawn(&mut self) {
+        self.says_so = false;
+    }
+
+    /// Whether anybody is attached to the multiplexer, as it is now. Gives when a frame is due, where
+    /// there have been none.
+    pub fn attached(&mut self, live: &mut Live, attached: bool) -> Option<Instant> {
+        self.detached = !attached;
+        if attached { self.revive(live) } else { None }
+    }
+
+    /// Somebody, or a program, pressed a key. Gives the same.
+    pub fn touched(&mut self, live: &mut Live) -> Option<Instant> {
+        if self.detached {
+            self.touched = Instant::now();
+        }
+        self.revive(live)
+    }
+
+    /// The terminal takes frames again. Gives the same.
+    pub fn drained(&mut self, live: &mut Live) -> Option<Instant> {
+        let hidden = live.rhythm.hidden && !self.rests;
+        hidden.then(|| self.wake(live))
+    }
+
+    fn revive(&mut self, live: &mut Live) -> Option<Instant> {
+        (self.says_so, live.app.unattended) = (false, false);
+        std::mem::take(&mut self.rests).then(|| {
+            live.age();
+            self.wake(live)
+        })
+    }
+
+    /// Figures that are some seconds old would be called stalled: they wait for new ones.
+    fn wake(&mut self, live: &mut Live) -> Instant {
+        let now = Instant::now();
+        if !live.rhythm.hidden {
+            return now;
+        }
+        live.set_hidden(false);
+        *self.held.insert(now + REVIVED)
+    }
+
+    /// Fresh figures have come.
+    pub const fn looked(&mut self) {
+        self.held = None;
+    }
+
+    /// When a frame is made that is wanted `at` a moment.
+    pub fn not_before(&self, at: Instant) -> Instant {
+        self.held.map_or(at, |held| at.max(held))
+    }
+
+    /// When the loop wakes although nothing has arrived.
+    pub fn wake_after(&self, live: &Live, screen: &Screen) -> Duration {
+        if live.is_paused() || !self.draws(screen) { PAUSED } else { AGED }
+    }
 }
 
 /// When an arrival is drawn that otherwise would be drawn after `usual`.
 pub fn frame_after(live: &Live, usual: Duration) -> Duration {
     if live.is_paused() { PAUSED } else { usual }
-}
-
-/// The terminal takes frames again: how long the next one waits for fresh figures, where there have
-/// been few for a while.
-pub fn seen_again(live: &mut Live) -> Option<Duration> {
-    let hidden = live.rhythm.hidden;
-    live.set_hidden(false);
-    hidden.then_some(REVIVED)
 }

@@ -43,6 +43,8 @@ pub enum Answer {
     Settings(crate::runtime::reload::Outcome),
     /// What is in the rest of a recording.
     Foreseen(Box<Foreseen>),
+    /// Whether anybody is attached to the multiplexer, which has changed.
+    Attached(bool),
 }
 
 /// The state of a session.

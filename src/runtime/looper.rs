@@ -18,6 +18,7 @@ use crate::runtime::input::{self, Input};
 use crate::runtime::live::{Answer, From, Live};
 use crate::runtime::options::Options;
 use crate::runtime::parking::Parking;
+use crate::runtime::presence;
 use crate::runtime::reload;
 use crate::runtime::replaying::Past;
 use crate::runtime::sampler::Sampled;
@@ -59,6 +60,7 @@ pub fn run(app: App, options: Options, from: From) -> io::Result<End> {
     let notifier = Notifier::spawn(options.alerts, options.alert_actions.clone())?;
     // The source is asked while the terminal is being prepared.
     let live = Live::open(app, options, from)?;
+    presence::watch(live.answer_to.clone());
     let screen = Screen::open(mouse, move |what| drop(drained.try_send(what)))?;
     let input = input::spawn()?;
     let mut looper = Looper {
@@ -113,7 +115,8 @@ impl Looper {
             if let Some(end) = self.end {
                 return Ok(end);
             }
-            if self.draw_at.is_some_and(|at| at <= Instant::now()) && self.screen.ready() {
+            if self.draw_at.is_some_and(|at| at <= Instant::now()) && self.idle.draws(&self.screen)
+            {
                 self.draw()?;
             }
         }
@@ -130,6 +133,7 @@ impl Looper {
         if !matches!(happened, Happened::Sampled(_) | Happened::Facts(_)) {
             self.live.pair.end();
         }
+        self.seen(&happened);
         match happened {
             Happened::Input(Some(Input::Signal(signal))) => self.signal(signal)?,
             Happened::Input(Some(Input::Event(event))) => self.input(event)?,
@@ -141,12 +145,9 @@ impl Looper {
                 self.live.pair_up(JOIN);
                 self.want_frame(idle::frame_after(&self.live, Duration::ZERO));
             }
-            Happened::Drained(Some(Drained::Ready)) => {
-                if let Some(wait) = idle::seen_again(&mut self.live) {
-                    self.draw_at = Some(Instant::now() + wait);
-                }
-            }
-            Happened::Facts(None) | Happened::Answer(None) => {}
+            Happened::Drained(Some(Drained::Ready))
+            | Happened::Facts(None)
+            | Happened::Answer(None) => {}
             Happened::Kill(event) => self.kill(event)?,
             Happened::Hosts => self.hosts()?,
             Happened::Answer(Some(Answer::NoGpu(absence))) => {
@@ -164,6 +165,7 @@ impl Looper {
                 }
             }
             Happened::Answer(Some(Answer::Foreseen(found))) => self.live.foreseen(*found),
+            Happened::Answer(Some(Answer::Attached(_))) => self.spare(),
             Happened::Model => {
                 self.live.age();
                 self.want_frame(Duration::ZERO);
@@ -177,15 +179,30 @@ impl Looper {
                     self.live.age();
                     self.want_frame(Duration::ZERO);
                 }
+                self.spare();
             }
         }
         Ok(())
     }
 
+    /// Takes what tells that somebody looks, or that nobody does.
+    fn seen(&mut self, happened: &Happened) {
+        let (idle, live) = (&mut self.idle, &mut self.live);
+        let due = match happened {
+            Happened::Input(Some(_)) => idle.touched(live),
+            Happened::Drained(Some(Drained::Ready)) => idle.drained(live),
+            Happened::Answer(Some(Answer::Attached(attached))) => idle.attached(live, *attached),
+            _ => None,
+        };
+        self.draw_at = due.or(self.draw_at);
+    }
+
     /// Does less where nobody looks.
     fn spare(&mut self) {
         let busy = self.live.killing.is_some() || self.notifier.listens();
-        self.idle.spare(&mut self.live, &self.screen, busy);
+        if self.idle.spare(&mut self.live, &self.screen, busy) {
+            self.want_frame(Duration::ZERO);
+        }
     }
 
     fn sampled(&mut self, sampled: Option<Sampled>) -> io::Result<()> {
@@ -194,6 +211,7 @@ impl Looper {
                 let first = self.live.history.latest().is_none();
                 let wait = matches!(*tick, Tick::Gpus(_)) && !first && !self.live.is_replay();
                 self.live.push(*tick);
+                self.idle.looked();
                 if matches!(self.live.app.page, ui::Page::NoGpu(_)) {
                     self.update(Event::Gpus)?;
                 }
@@ -225,7 +243,7 @@ impl Looper {
     }
 
     fn want_frame(&mut self, within: Duration) {
-        let at = Instant::now() + within;
+        let at = self.idle.not_before(Instant::now() + within);
         self.draw_at = Some(self.draw_at.map_or(at, |earlier| earlier.min(at)));
     }
 
@@ -250,6 +268,7 @@ impl Looper {
         let app = &live.app;
         let mut drawn = None;
         self.screen.draw(|grid| drawn = Some(ui::draw(grid, app, context)))?;
+        self.idle.drawn();
         if let Some(drawn) = drawn {
             // What the frame shows decides what is worth reading.
             if drawn.wants != live.app.wanted {

@@ -21,6 +21,7 @@ pub mod models;
 pub mod options;
 pub mod parking;
 pub mod player;
+pub mod presence;
 pub mod probing;
 pub mod reload;
 pub mod remote;

@@ -278,6 +278,8 @@ pub struct App {
     pub shows_cost: bool,
     /// What it costs; while it is shown.
     pub cost: Option<OwnCost>,
+    /// This frame is the last one: nobody is attached to the terminal.
+    pub unattended: bool,
 }
 
 impl App {

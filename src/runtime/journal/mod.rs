@@ -159,8 +159,13 @@ pub fn failed(error: &str) {
     tell(|watch| watch.failed(error));
 }
 
+/// Whether a log is kept.
+pub fn is_kept() -> bool {
+    JOURNAL.get().is_some()
+}
+
 fn tell(look: impl FnOnce(&mut Watch) -> Vec<String>) {
-    if JOURNAL.get().is_some() {
+    if is_kept() {
         for line in look(&mut WATCH.lock().unwrap_or_else(PoisonError::into_inner)) {
             log::warn!("{line}");
         }

@@ -34,6 +34,9 @@ impl Looper {
                 News::Refused(why) => self.refused(why)?,
             }
         }
+        if own {
+            self.idle.looked();
+        }
         self.spare();
         self.alert_of_hosts(own);
         // GPU facts wait for the process facts of the same moment, other machines for both.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::{Looper, hosts};
 use crate::runtime::happened::Happened;
-use crate::runtime::{idle, kill};
+use crate::runtime::kill;
 
 impl Looper {
     /// The next thing that happens.
@@ -54,10 +54,10 @@ impl Looper {
     pub(super) fn due_at(&self) -> Instant {
         // Memory that should come back is looked for more often.
         let waiting = self.live.killing.as_ref().is_some_and(kill::Killing::has_finished);
-        let after = idle::wake_after(&self.live, &self.screen);
+        let after = self.idle.wake_after(&self.live, &self.screen);
         let aged = self.quiet_since + if waiting { kill::POLL } else { after };
         match self.draw_at {
-            Some(at) if self.screen.ready() => at.min(aged),
+            Some(at) if self.idle.draws(&self.screen) => at.min(aged),
             _ => aged,
         }
     }

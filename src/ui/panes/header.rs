@@ -95,6 +95,11 @@ fn facts(scene: &Scene<'_>) -> String {
 fn status(scene: &Scene<'_>, wide: bool) -> (String, Style) {
     let (theme, glyphs) = (scene.app.settings.look.theme, scene.app.settings.look.glyphs);
     let view = scene.context.view;
+    if scene.app.unattended {
+        // It may stand there for days.
+        let words = if wide { "rests while nobody is attached" } else { "rests" };
+        return (format!("{} {words}", glyphs.paused), theme.banner);
+    }
     if matches!(scene.app.page, Page::NoGpu(_)) {
         return ("no GPU".to_owned(), theme.warn);
     }
