@@ -26,7 +26,7 @@ use vramlens::sample::{ProcSample, Reading, Why, redact};
 use vramlens::ui::{App, Context, draw_on};
 
 /// Arguments, and the part of them that nobody else may see.
-const SECRETS: [(&[&str], &str); 27] = [
+const SECRETS: [(&[&str], &str); 28] = [
     (&["--token", "s3cretA1"], "s3cretA1"),
     (&["--token=s3cretA2"], "s3cretA2"),
     (&["--api-key", "s3cretA3"], "s3cretA3"),
@@ -48,6 +48,7 @@ const SECRETS: [(&[&str], &str); 27] = [
     (&["X-Api-Key: s3cretD3"], "s3cretD3"),
     (&["Bearer", "s3cretD4"], "s3cretD4"),
     (&[r#"{"password":"s3cretD5"}"#], "s3cretD5"),
+    (&[r#"{"password":"a, b,s3cretD6"}"#], "s3cretD6"),
     (&["hf_aBcDeFgHiJkLmNoPqRsT1234"], "aBcDeFgHiJkLmNoPqRsT1234"),
     (&["sk-proj-aBcDeFgHiJkLmNoPqRsT5678"], "aBcDeFgHiJkLmNoPqRsT5678"),
     (&["ghp_aBcDeFgHiJkLmNoPqRsT9012"], "aBcDeFgHiJkLmNoPqRsT9012"),
