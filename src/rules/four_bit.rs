@@ -4,7 +4,7 @@ use super::common::{
     Answer, WORTH, about, device, facts, fix, per_holder, severity, shared, training, whole,
     workload,
 };
-use super::{Outcome, Rule};
+use super::{Finding, Outcome, Rule};
 use crate::analyze::workload::{Setting, Software, Workload};
 use crate::analyze::{GpuView, Holder, View};
 use crate::model::ModelFacts;
@@ -73,33 +73,47 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     let mut found = about(holder, KEY, severity(gpu), headline);
     let parameters = facts.parameters() as f64 / 1e9;
     found.evidence.push(format!("{}: {parameters:.1} G parameters", facts.name));
-    let settings = workload.llama_settings().unwrap_or_else(|| Settings::new(4096));
     if llama {
-        let run = facts.running(&settings);
-        if let Some(quant) = named("Q8_0") {
-            found
-                .evidence
-                .push(format!("in 8 bits {}", Bytes(quant.weights(&facts.weights).file_bytes())));
-        }
-        let when = [When::WideWeights, When::Always];
-        let saves = shared(view, holder, run.four_bit());
-        found.fixes.extend(fix(holder, (KEY.1, "a 4-bit file"), &when, saves, &|_| None));
+        let settings = workload.llama_settings().unwrap_or_else(|| Settings::new(4096));
+        another_file(&mut found, view, holder, facts, &settings);
     } else {
-        if loaded_wide(holder, facts) {
-            let allocated = "it allocates 4 bytes a parameter: the weights were loaded in float32";
-            found.evidence.push(allocated.to_owned());
-            let saves = shared(view, holder, half_of_float32(&facts.weights));
-            let title = (KEY.1, "load them as they are stored");
-            found.fixes.extend(fix(holder, title, &[When::Float32], saves, &|_| None));
-        }
-        let freed = four_bit_on_load(&facts.weights);
-        let title =
-            if training(holder).is_some() { "LoRA on a 4-bit base" } else { "4 bits on load" };
-        let saves = shared(view, holder, freed);
-        found.evidence.push(format!("in 4 bits {}", all - Bytes(freed.bytes)));
-        found.fixes.extend(fix(holder, (KEY.1, title), &[When::Always], saves, &|_| None));
+        on_load(&mut found, view, holder, facts, all);
     }
     Answer::Hit(found)
+}
+
+/// What a file in fewer bits saves.
+fn another_file(
+    found: &mut Finding,
+    view: &View,
+    holder: &Holder,
+    facts: &ModelFacts,
+    settings: &Settings,
+) {
+    let run = facts.running(settings);
+    if let Some(quant) = named("Q8_0") {
+        let bytes = Bytes(quant.weights(&facts.weights).file_bytes());
+        found.evidence.push(format!("in 8 bits {bytes}"));
+    }
+    let when = [When::WideWeights, When::Always];
+    let saves = shared(view, holder, run.four_bit());
+    found.fixes.extend(fix(holder, (KEY.1, "a 4-bit file"), &when, saves, &|_| None));
+}
+
+/// What other types save when the same file is loaded.
+fn on_load(found: &mut Finding, view: &View, holder: &Holder, facts: &ModelFacts, all: Bytes) {
+    if loaded_wide(holder, facts) {
+        let allocated = "it allocates 4 bytes a parameter: the weights were loaded in float32";
+        found.evidence.push(allocated.to_owned());
+        let saves = shared(view, holder, half_of_float32(&facts.weights));
+        let title = (KEY.1, "load them as they are stored");
+        found.fixes.extend(fix(holder, title, &[When::Float32], saves, &|_| None));
+    }
+    let freed = four_bit_on_load(&facts.weights);
+    let title = if training(holder).is_some() { "LoRA on a 4-bit base" } else { "4 bits on load" };
+    let saves = shared(view, holder, freed);
+    found.evidence.push(format!("in 4 bits {}", all - Bytes(freed.bytes)));
+    found.fixes.extend(fix(holder, (KEY.1, title), &[When::Always], saves, &|_| None));
 }
 
 /// One that holds less than its file has loaded it smaller.
