@@ -249,6 +249,24 @@ fn hostile_names_and_arguments_reach_nothing_that_obeys_them() {
     }
 }
 
+/// A recording as text may be looked at on a terminal, and says the same all the same.
+#[test]
+fn hostile_names_in_a_recording_are_escaped_and_read_back_as_they_were() {
+    for hostile in HOSTILE {
+        let mut holder = cuda(process(4711, hostile), &[0]);
+        holder.cmdline = Reading::Value(vec!["python".to_owned(), hostile.to_owned()]);
+        let tick = proc_tick(T0, host(), vec![holder]);
+        let header = Header::new(verdict_support::stamp(T0), 1000);
+        let redaction = Redaction::secrets(redact);
+        let mut writer = Writer::new(Vec::new(), Form::Plain, header, redaction).unwrap();
+        writer.push(&tick).unwrap();
+        let bytes = writer.finish().unwrap();
+        harmless("a recording", std::str::from_utf8(&bytes).unwrap(), true);
+        let mut reader = vramlens::record::Reader::new(&bytes[..]).unwrap();
+        assert_eq!(reader.next().unwrap().unwrap(), tick, "{hostile:?}");
+    }
+}
+
 /// The text stands escaped within the label of a line that begins as all do.
 fn line_is_label(said: &str) -> bool {
     said.lines()

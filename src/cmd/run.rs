@@ -25,7 +25,7 @@ use crate::runtime::run_seen::{Scan, Watch};
 use crate::runtime::run_watch::{Event, Watched, Watcher, line};
 use crate::runtime::{clock, run_host, run_monitor};
 use crate::sample::signal_words;
-use crate::sample::text::{clean, clean_path, shell_word};
+use crate::sample::text::{clean, clean_json, clean_path, shell_word};
 use crate::units::Bytes;
 
 /// What to run.
@@ -196,7 +196,7 @@ fn in_json(
             said = said.after(facts, &findings, fit, style.redact);
         }
     }
-    Ok(Some(serde_json::to_string(&said)? + "\n"))
+    Ok(Some(clean_json(&serde_json::to_string(&said)?) + "\n"))
 }
 
 /// What is to be done, and whether the request that failed would have been had after it.
