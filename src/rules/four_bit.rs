@@ -1,10 +1,10 @@
 //! Fix 2: weights that take 16 or 32 bits.
 
+use super::Finding;
 use super::common::{
-    Answer, WORTH, about, device, facts, fix, per_holder, severity, shared, training, whole,
-    workload,
+    Answer, WORTH, about, device, facts, fix, severity, shared, training, whole, workload,
 };
-use super::{Finding, Outcome, Rule};
+use super::per_holder::PerHolder;
 use crate::analyze::workload::{Setting, Software, Workload};
 use crate::analyze::{GpuView, Holder, View};
 use crate::model::ModelFacts;
@@ -14,9 +14,6 @@ use crate::model::savings::{four_bit_on_load, half_of_float32};
 use crate::oom::When;
 use crate::units::Bytes;
 
-/// The rule.
-pub struct FourBit;
-
 const KEY: (&str, u8) = ("four_bit", 2);
 /// Parts of names of models that are quantised already.
 const QUANTISED: [&str; 14] = [
@@ -24,19 +21,8 @@ const QUANTISED: [&str; 14] = [
     "-q4", "-q8",
 ];
 
-impl Rule for FourBit {
-    fn key(&self) -> &'static str {
-        KEY.0
-    }
-
-    fn number(&self) -> u8 {
-        KEY.1
-    }
-
-    fn check(&self, view: &View) -> Outcome {
-        per_holder(view, |holder, gpu| one(view, holder, gpu))
-    }
-}
+/// The rule.
+pub static RULE: PerHolder = PerHolder { key: KEY.0, number: KEY.1, ask: one };
 
 fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     let workload = match workload(holder) {

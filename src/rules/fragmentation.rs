@@ -1,34 +1,20 @@
 //! Fix 6: memory that an allocator caches and cannot use.
 
 use super::common::{
-    Answer, WORTH, about, already, device, environment, fix, not_told, per_holder, saving,
-    settings, severity, short,
+    Answer, WORTH, about, already, device, environment, fix, not_told, saving, settings, severity,
+    short,
 };
-use super::{Finding, Outcome, Provenance, Rule, Severity};
+use super::per_holder::PerHolder;
+use super::{Finding, Provenance, Severity};
 use crate::analyze::{Fragmentation, GpuView, Holder, View};
 use crate::oom::When;
 use crate::sample::{AllocatorDevice, Reading};
 use crate::units::Bytes;
 
-/// The rule.
-pub struct Fragmented;
-
 const KEY: (&str, u8) = ("fragmentation", 6);
 
-impl Rule for Fragmented {
-    fn key(&self) -> &'static str {
-        KEY.0
-    }
-
-    fn number(&self) -> u8 {
-        KEY.1
-    }
-
-    fn check(&self, view: &View) -> Outcome {
-        let wsl = view.host.as_ref().is_some_and(|host| host.wsl);
-        per_holder(view, |holder, gpu| one(holder, gpu, wsl))
-    }
-}
+/// The rule.
+pub static RULE: PerHolder = PerHolder { key: KEY.0, number: KEY.1, ask: one };
 
 /// The cache of one process, by what can be done with it.
 struct Cache {
@@ -42,7 +28,8 @@ struct Cache {
     largest: Bytes,
 }
 
-fn one(holder: &Holder, gpu: &GpuView, wsl: bool) -> Answer {
+fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
+    let wsl = view.host.as_ref().is_some_and(|host| host.wsl);
     let device = match device(holder) {
         Ok(device) => device,
         Err(answer) => return answer,
