@@ -6,9 +6,11 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 use vramlens::cli::{args::Cli, entry, help};
 use vramlens::cmd::Exit;
+use vramlens::runtime::panics;
 use vramlens::sample::text::{clean, clean_path};
 
 fn main() -> ExitCode {
+    panics::tell_cleanly();
     let parsed = help::command().try_get_matches();
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,

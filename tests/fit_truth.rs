@@ -19,67 +19,93 @@ fn points() -> Vec<Json> {
     truth["points"].as_array().unwrap().clone()
 }
 
+/// A writer of a file's properties, by the names that they have for its architecture.
+struct Properties<'p> {
+    arch: &'p str,
+    file: fit_gen::Writer,
+}
+
+impl Properties<'_> {
+    fn key(&self, name: &str) -> String {
+        format!("{}.{name}", self.arch)
+    }
+
+    fn put(&mut self, name: &str, value: Option<u64>) {
+        if let Some(value) = value {
+            self.file.int(&self.key(name), value);
+        }
+    }
+
+    /// Layers with a window, and every sixth without.
+    fn windows(&mut self, swa: &Json, layers: u64) {
+        let full = |i: u64| (i + 1).is_multiple_of(6);
+        let (global, window) = (&swa["kv_heads_global"], &swa["kv_heads_swa"]);
+        let (global, window) = (global.as_u64().unwrap(), window.as_u64().unwrap());
+        self.put("attention.key_length", swa["hd_global"].as_u64());
+        self.put("attention.value_length", swa["hd_global"].as_u64());
+        self.put("attention.key_length_swa", swa["hd_swa"].as_u64());
+        self.put("attention.value_length_swa", swa["hd_swa"].as_u64());
+        let each: Vec<u64> = (0..layers).map(|i| if full(i) { global } else { window }).collect();
+        self.file.array(&self.key("attention.head_count_kv"), &each);
+        let pattern: Vec<bool> = (0..layers).map(|i| !full(i)).collect();
+        self.file.flags(&self.key("attention.sliding_window_pattern"), &pattern);
+    }
+
+    /// Keys and values from a latent vector, kept as it is or expanded for so many heads.
+    fn latent(&mut self, mla: &Json, expanded: bool, heads: Option<u64>) {
+        let part = |name: &str| mla[name].as_u64().unwrap();
+        let (key, rope) = (part("qk_nope") + part("qk_rope"), part("qk_rope"));
+        if expanded {
+            self.put("attention.head_count_kv", heads);
+            self.put("attention.key_length", Some(key));
+            self.put("attention.value_length", Some(part("v_head")));
+        } else {
+            let rank = part("kv_lora_rank");
+            self.put("attention.head_count_kv", Some(1));
+            self.put("attention.key_length", Some(rank + rope));
+            self.put("attention.key_length_mla", Some(key));
+            self.put("attention.value_length_mla", Some(part("v_head")));
+            self.put("attention.kv_lora_rank", Some(rank));
+            self.put("rope.dimension_count", Some(rope));
+        }
+        self.put("leading_dense_block_count", Some(3));
+    }
+}
+
 /// The shape that a file with these properties would have.
 fn shape(point: &Json) -> Option<Shape> {
     let h = &point["hparams"];
     let arch = h["arch"].as_str()?;
     let int = |key: &str| h[key].as_u64();
     let layers = int("n_layer")?;
-    let mut w = fit_gen::Writer::new(arch);
-    let key = |name: &str| format!("{arch}.{name}");
-    let mut put = |name: &str, value: Option<u64>| {
-        if let Some(value) = value {
-            w.int(&key(name), value);
-        }
-    };
-    put("block_count", Some(layers));
-    put("embedding_length", Some(int("n_embd").unwrap_or(3840)));
-    put("feed_forward_length", int("n_ff"));
-    put("attention.head_count", Some(int("n_head").unwrap_or(16)));
-    put("vocab_size", int("n_vocab"));
-    put("expert_count", int("n_expert"));
-    put("expert_used_count", int("n_expert_used"));
-    put("expert_feed_forward_length", int("n_ff_exp"));
-    put("full_attention_interval", int("full_attention_interval"));
+    let mut w = Properties { arch, file: fit_gen::Writer::new(arch) };
+    w.put("block_count", Some(layers));
+    w.put("embedding_length", Some(int("n_embd").unwrap_or(3840)));
+    w.put("feed_forward_length", int("n_ff"));
+    w.put("attention.head_count", Some(int("n_head").unwrap_or(16)));
+    w.put("vocab_size", int("n_vocab"));
+    w.put("expert_count", int("n_expert"));
+    w.put("expert_used_count", int("n_expert_used"));
+    w.put("expert_feed_forward_length", int("n_ff_exp"));
+    w.put("full_attention_interval", int("full_attention_interval"));
     for part in ["conv_kernel", "state_size", "group_count", "time_step_rank", "inner_size"] {
-        put(&format!("ssm.{part}"), h["ssm"][part].as_u64());
+        w.put(&format!("ssm.{part}"), h["ssm"][part].as_u64());
     }
-    put("attention.sliding_window", h["swa"]["window"].as_u64());
-    if let Some(global) = h["swa"]["kv_heads_global"].as_u64() {
-        let full = |i: u64| (i + 1).is_multiple_of(6);
-        let heads = h["swa"]["kv_heads_swa"].as_u64().unwrap();
-        put("attention.key_length", h["swa"]["hd_global"].as_u64());
-        put("attention.value_length", h["swa"]["hd_global"].as_u64());
-        put("attention.key_length_swa", h["swa"]["hd_swa"].as_u64());
-        put("attention.value_length_swa", h["swa"]["hd_swa"].as_u64());
-        let each: Vec<u64> = (0..layers).map(|i| if full(i) { global } else { heads }).collect();
-        w.array(&key("attention.head_count_kv"), &each);
-        let pattern: Vec<bool> = (0..layers).map(|i| !full(i)).collect();
-        w.flags(&key("attention.sliding_window_pattern"), &pattern);
-    } else if let Some(rank) = h["mla"]["kv_lora_rank"].as_u64() {
-        let part = |name: &str| h["mla"][name].as_u64().unwrap();
-        if point["run"]["mla"].as_u64() == Some(0) {
-            put("attention.head_count_kv", int("n_head"));
-            put("attention.key_length", Some(part("qk_nope") + part("qk_rope")));
-            put("attention.value_length", Some(part("v_head")));
-        } else {
-            put("attention.head_count_kv", Some(1));
-            put("attention.key_length", Some(rank + part("qk_rope")));
-            put("attention.key_length_mla", Some(part("qk_nope") + part("qk_rope")));
-            put("attention.value_length_mla", Some(part("v_head")));
-            put("attention.kv_lora_rank", Some(rank));
-            put("rope.dimension_count", Some(part("qk_rope")));
-        }
-        put("leading_dense_block_count", Some(3));
+    w.put("attention.sliding_window", h["swa"]["window"].as_u64());
+    if h["swa"]["kv_heads_global"].is_u64() {
+        w.windows(&h["swa"], layers);
+    } else if h["mla"]["kv_lora_rank"].is_u64() {
+        w.latent(&h["mla"], point["run"]["mla"].as_u64() == Some(0), int("n_head"));
     } else {
-        put("attention.head_count_kv", int("n_head_kv"));
-        put("attention.key_length", int("hd_k"));
-        put("attention.value_length", int("hd_v"));
+        w.put("attention.head_count_kv", int("n_head_kv"));
+        w.put("attention.key_length", int("hd_k"));
+        w.put("attention.value_length", int("hd_v"));
     }
     if arch.starts_with("qwen3") {
-        w.tensor("blk.0.attn_q_norm.weight", "F32", &[128]);
+        w.file.tensor("blk.0.attn_q_norm.weight", "F32", &[128]);
     }
-    let gguf = vramlens::model::gguf::Gguf::read(std::io::Cursor::new(w.bytes().0)).unwrap();
+    let bytes = w.file.bytes().0;
+    let gguf = vramlens::model::gguf::Gguf::read(std::io::Cursor::new(bytes)).unwrap();
     Some(shape_of_gguf(&gguf).unwrap())
 }
 

@@ -124,6 +124,18 @@ fn json_on_a_terminal_is_as_harmless() {
         let set = format!("remote.command={name}");
         let text = said(config.args(["config", "--json", "--set", &set]));
         assert_clean(&text, text.lines().count(), name);
+        let log = home.path().join(format!("{name}.log"));
+        let error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 \
+                     has a total capacity of 4.00 GiB of which 1.00 GiB is free. Process 7 has";
+        std::fs::write(&log, format!("{error} {name}\n")).unwrap();
+        let text = said(vramlens(home.path()).args(["explain", "--json"]).arg(&log));
+        assert_clean(&text, text.lines().count(), name);
+        let cat = ["run", "--json", "--", "sh", "-c", "cat \"$0\" >&2; exit 1"];
+        let text = said(vramlens(home.path()).args(cat).arg(&log).env("PATH", "/usr/bin:/bin"));
+        let last = text.lines().last().unwrap();
+        assert_clean(last, 1, name);
+        let json: serde_json::Value = serde_json::from_str(last).unwrap();
+        assert_eq!(json["explanation"]["requested_bytes"], 2_u64 << 30, "{last}");
         let mut triage = vramlens(home.path());
         triage.env("VRAMLENS_NVML_LIB", home.path().join(name));
         let text = said(triage.args(["triage", "--json"]));

@@ -135,7 +135,7 @@ fn a_crash_of_the_library_is_said_and_another_process_goes_on() {
     let mut term = start(&fake, &[]);
     term.wait_for("live");
     fake.change(&format!("{TWO}{CRASHES}"));
-    term.wait_for("ended by SIGSEGV");
+    term.wait_for("ended by signal SEGV");
     fake.change(TWO);
     term.wait("live again", |text| text.contains("live") && !text.contains("stalled"));
     term.send("q");

@@ -1,5 +1,5 @@
 //! The referee of the module order: who may import whom, what the pure modules never name, how
-//! long a file may be, and where `unsafe` may stand.
+//! long a file and a function may be, and where `unsafe` may stand.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -49,14 +49,15 @@ const UNSAFE_TESTS: [&str; 5] = [
     "tests/bench/",
 ];
 
+/// Of a file, and of a function from its name to its last brace; of tests too.
 const MAX_LINES: usize = 400;
+const MAX_FUNCTION_LINES: usize = 60;
 
 struct Source {
     path: String,
     module: String,
     /// Without comments and without tests.
     code: String,
-    lines: usize,
 }
 
 fn sources() -> Vec<Source> {
@@ -66,6 +67,41 @@ fn sources() -> Vec<Source> {
     files.sort();
     let found: Vec<_> = files.iter().map(|file| source(root, file)).collect();
     assert!(found.len() > 20, "the sources were not found");
+    found
+}
+
+/// The path and the text of every file of code and of tests.
+fn all_files() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    for folder in ["src", "tests"] {
+        collect(&root.join(folder), &mut files);
+    }
+    assert!(files.len() > 100, "the files were not found");
+    files.sort();
+    let name = |file: &Path| file.strip_prefix(root).unwrap().to_string_lossy().into_owned();
+    files.iter().map(|file| (name(file), fs::read_to_string(file).unwrap())).collect()
+}
+
+/// The functions of a text as it is formatted, and how many lines each has.
+fn functions(text: &str) -> Vec<(&str, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (n, line) in lines.iter().enumerate() {
+        let indent = line.len() - line.trim_start().len();
+        let Some((before, name)) = line.trim_start().split_once("fn ") else { continue };
+        let words = ["pub", "pub(super)", "pub(crate)", "const", "async", "unsafe", "extern"];
+        let is_word = |word: &str| words.contains(&word) || word.starts_with('"');
+        if !before.split_whitespace().all(is_word) {
+            continue;
+        }
+        let begins = |line: &&str| line.len() - line.trim_start().len() == indent;
+        let ends = |line: &&str| begins(line) && line.ends_with(['}', ';']);
+        let Some(more) = lines.iter().skip(n).position(|line| ends(&line.trim_end())) else {
+            continue;
+        };
+        found.push((name.split(['(', '<']).next().unwrap(), more + 1));
+    }
     found
 }
 
@@ -94,7 +130,7 @@ fn source(root: &Path, file: &Path) -> Source {
         .filter(|line| !line.starts_with("//"))
         .collect::<Vec<_>>()
         .join("\n");
-    Source { path, module, code, lines: text.lines().count() }
+    Source { path, module, code }
 }
 
 /// The modules that a text names as `crate::name`, also within braces.
@@ -178,11 +214,27 @@ fn pure_modules_have_no_clock_no_files_and_no_runtime() {
 
 #[test]
 fn files_stay_short_enough_to_read() {
-    let long: Vec<_> = sources()
+    let long: Vec<_> = all_files()
         .iter()
-        .filter(|source| source.lines > MAX_LINES)
-        .map(|source| format!("{}: {} lines", source.path, source.lines))
+        .map(|(path, text)| (path, text.lines().count()))
+        .filter(|(_, lines)| *lines > MAX_LINES)
+        .map(|(path, lines)| format!("{path}: {lines} lines"))
         .collect();
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+#[test]
+fn functions_stay_short_enough_to_read() {
+    let (mut long, mut seen) = (Vec::new(), 0);
+    for (path, text) in all_files() {
+        for (name, lines) in functions(&text) {
+            seen += 1;
+            if lines > MAX_FUNCTION_LINES {
+                long.push(format!("{path}: {name} has {lines} lines"));
+            }
+        }
+    }
+    assert!(seen > 1_000, "the functions were not found");
     assert!(long.is_empty(), "{}", long.join("\n"));
 }
 
@@ -204,17 +256,11 @@ fn unsafe_stands_only_where_it_is_allowed() {
 
 #[test]
 fn unsafe_stands_in_few_tests() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files = Vec::new();
-    collect(&root.join("tests"), &mut files);
-    assert!(files.len() > 50, "the tests were not found");
     let allowed = |path: &str| {
         path == "tests/layering.rs" || UNSAFE_TESTS.iter().any(|allowed| path.starts_with(allowed))
     };
     let mut wrong = Vec::new();
-    for file in files {
-        let path = file.strip_prefix(root).unwrap().to_string_lossy().into_owned();
-        let text = fs::read_to_string(&file).unwrap();
+    for (path, text) in all_files().into_iter().filter(|(path, _)| path.starts_with("tests/")) {
         if !allowed(&path) && (text.contains("allow(unsafe_code") || text.contains("unsafe {")) {
             wrong.push(path);
         }
@@ -230,4 +276,7 @@ fn the_referee_sees_a_foul() {
     assert!(!may_import("analyze", "ui") && !may_import("source", "host"));
     assert!(may_import("ui", "analyze") && may_import("host", "allocator"));
     assert!(!may_import("allocator", "host") && may_import("main", "cli"));
+    let text = "fn a() {}\ntrait T {\n    fn b(\n        x: u8,\n    ) -> u8;\n    pub(super) const fn \
+                c() {\n        {\n        }\n    }\n}\n\npub extern \"C\" fn d<T>() {\n}\n";
+    assert_eq!(functions(text), [("a", 1), ("b", 3), ("c", 4), ("d", 2)]);
 }

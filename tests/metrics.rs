@@ -64,11 +64,37 @@ fn server() -> ServerSample {
     }
 }
 
+/// One whose every figure is known.
+fn allocator() -> AllocatorSample {
+    let bytes = |n| Reading::Value(Bytes::gib(n));
+    AllocatorSample {
+        at: Stamp { boot_ms: 1, wall_ms: 1 },
+        basis: AllocatorBasis::Blocks,
+        devices: vec![AllocatorDevice {
+            ordinal: CudaOrdinal(0),
+            allocated: Bytes::gib(5),
+            reserved: Bytes::gib(8),
+            active: bytes(5),
+            inactive_split: bytes(2),
+            requested: bytes(5),
+            retries: Reading::Value(1),
+            ooms: Reading::Value(2),
+            segments: Reading::Value(9),
+            free: Reading::Absent(Why::NotAsked),
+            private_pools: bytes(0),
+            expandable_segments: Reading::Value(false),
+            peak_allocated: bytes(6),
+            peak_reserved: bytes(8),
+            gpu: None,
+        }],
+        backend: AllocatorBackend::Native,
+    }
+}
+
 /// A view in which everything is known.
 fn full() -> View {
     let mut view = views::busy();
     view.procs_age_ms = Some(250);
-    let bytes = |n| Reading::Value(Bytes::gib(n));
     for gpu in &mut view.gpus {
         gpu.growth = Growth::Trend {
             per_minute: BytesPerMinute(1e6),
@@ -95,33 +121,12 @@ fn full() -> View {
             request: Bytes::mib(64),
             largest_request: Bytes::mib(32),
         };
-        holder.allocator = Some(Reading::Value(AllocatorSample {
-            at: Stamp { boot_ms: 1, wall_ms: 1 },
-            basis: AllocatorBasis::Blocks,
-            devices: vec![AllocatorDevice {
-                ordinal: CudaOrdinal(0),
-                allocated: Bytes::gib(5),
-                reserved: Bytes::gib(8),
-                active: bytes(5),
-                inactive_split: bytes(2),
-                requested: bytes(5),
-                retries: Reading::Value(1),
-                ooms: Reading::Value(2),
-                segments: Reading::Value(9),
-                free: Reading::Absent(Why::NotAsked),
-                private_pools: bytes(0),
-                expandable_segments: Reading::Value(false),
-                peak_allocated: bytes(6),
-                peak_reserved: bytes(8),
-                gpu: None,
-            }],
-            backend: AllocatorBackend::Native,
-        }));
+        holder.allocator = Some(Reading::Value(allocator()));
         holder.server = Some(Reading::Value(server()));
         if let Some(process) = &mut holder.process {
             let process = Arc::make_mut(process);
             process.cpu = Reading::Value(Percent(97.3));
-            process.rss = bytes(4);
+            process.rss = Reading::Value(Bytes::gib(4));
         }
     }
     view

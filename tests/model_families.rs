@@ -121,7 +121,7 @@ fn other_states_of_gguf() {
 }
 
 #[test]
-fn windows_shared_layers_and_arrays_of_gguf() {
+fn windows_and_shared_layers_of_gguf() {
     // gemma3n: twenty layers own a cache, every fifth is full.
     let ints = with(&[
         ("block_count", 30),
@@ -156,6 +156,10 @@ fn windows_shared_layers_and_arrays_of_gguf() {
         &[("attention.head_count_kv", kv), ("attention.head_count", vec![128; 162])],
     );
     assert_eq!(bytes(&shape).0, 64 * 4096 * 8 * 128 * 4);
+}
+
+#[test]
+fn families_that_keep_all_nothing_or_something_else() {
     // Phi-3 carries a window and keeps everything.
     let ints = with(&[("block_count", 2), ("attention.sliding_window", 2047)]);
     assert_eq!(gguf("phi3", &ints, &[]).window_layers(), 0);

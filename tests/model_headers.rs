@@ -84,30 +84,28 @@ fn every_byte_may_be_anything() {
     }
 }
 
+/// The start of a file of so many tensors and pairs, and what comes then.
+fn header(tensors: u64, pairs: u64, rest: &[u8]) -> Vec<u8> {
+    let (tensors, pairs) = (tensors.to_le_bytes(), pairs.to_le_bytes());
+    [&b"GGUF\x03\0\0\0"[..], &tensors, &pairs, rest].concat()
+}
+
+fn text(s: &str) -> Vec<u8> {
+    [&(s.len() as u64).to_le_bytes()[..], s.as_bytes()].concat()
+}
+
+fn pair(key: &str, kind: u32, value: &[u8]) -> Vec<u8> {
+    [&text(key)[..], &kind.to_le_bytes(), value].concat()
+}
+
+fn tensor(name: &str, dims: u32, ne: &[u64], kind: u32, offset: u64) -> Vec<u8> {
+    let ne: Vec<u8> = ne.iter().flat_map(|n| n.to_le_bytes()).collect();
+    let (dims, kind) = (dims.to_le_bytes(), kind.to_le_bytes());
+    [&text(name)[..], &dims, &ne, &kind, &offset.to_le_bytes()].concat()
+}
+
 #[test]
 fn hostile_headers_are_refused_with_a_reason() {
-    let header = |tensors: u64, pairs: u64, rest: &[u8]| {
-        let mut bytes = b"GGUF\x03\0\0\0".to_vec();
-        bytes.extend(tensors.to_le_bytes());
-        bytes.extend(pairs.to_le_bytes());
-        bytes.extend(rest);
-        bytes
-    };
-    let text = |s: &str| [&(s.len() as u64).to_le_bytes()[..], s.as_bytes()].concat();
-    let pair = |key: &str, kind: u32, value: &[u8]| {
-        [text(key), kind.to_le_bytes().to_vec(), value.to_vec()].concat()
-    };
-    let tensor = |name: &str, dims: u32, ne: &[u64], kind: u32, offset: u64| {
-        let ne: Vec<u8> = ne.iter().flat_map(|n| n.to_le_bytes()).collect();
-        [
-            text(name),
-            dims.to_le_bytes().to_vec(),
-            ne,
-            kind.to_le_bytes().to_vec(),
-            offset.to_le_bytes().to_vec(),
-        ]
-        .concat()
-    };
     let huge = u64::MAX.to_le_bytes();
     let array =
         |kind: u32, len: u64| [kind.to_le_bytes().to_vec(), len.to_le_bytes().to_vec()].concat();

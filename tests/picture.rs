@@ -112,7 +112,7 @@ fn plot(svg: &str) -> (i32, i32, i32, i32) {
 
 #[test]
 fn heights_are_bytes_and_columns_are_moments() {
-    let svg = figure(&story()).unwrap().svg(SIZE).unwrap();
+    let svg = figure(&story()).unwrap().laid_out(SIZE).unwrap().svg();
     let (x, y, w, h) = plot(&svg);
     let areas = areas(&svg);
     let names: Vec<&str> = areas.iter().map(|area| area.0.as_str()).collect();
@@ -156,15 +156,18 @@ fn host_name() -> String {
 #[test]
 fn both_forms_are_the_same_every_time() {
     let figure = figure(&story()).unwrap();
-    assert_eq!(figure.svg(SIZE), figure.svg(SIZE));
-    assert_eq!(figure.png(SIZE), figure.png(SIZE));
+    let both = |figure: &Figure| {
+        let out = figure.laid_out(SIZE).unwrap();
+        (out.svg(), out.png().unwrap())
+    };
+    assert_eq!(both(&figure), both(&figure));
     let again = self::figure(&story()).unwrap();
-    assert_eq!((figure.svg(SIZE), figure.png(SIZE)), (again.svg(SIZE), again.png(SIZE)));
+    assert_eq!(both(&figure), both(&again));
 }
 
 #[test]
 fn a_png_has_its_size_and_the_colours_of_what_was_held() {
-    let bytes = figure(&story()).unwrap().png(SIZE).unwrap();
+    let bytes = figure(&story()).unwrap().laid_out(SIZE).unwrap().png().unwrap();
     let mut reader = png::Decoder::new(std::io::Cursor::new(&bytes)).read_info().unwrap();
     let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
     let info = reader.next_frame(&mut pixels).unwrap();
@@ -173,7 +176,7 @@ fn a_png_has_its_size_and_the_colours_of_what_was_held() {
         let at = 3 * (y as usize * SIZE.0 as usize + x as usize);
         [pixels[at], pixels[at + 1], pixels[at + 2]]
     };
-    let (x, y, w, h) = plot(&figure(&story()).unwrap().svg(SIZE).unwrap());
+    let (x, y, w, h) = plot(&figure(&story()).unwrap().laid_out(SIZE).unwrap().svg());
     let second = |second: i32| x + second * w / 599;
     let bottom = y + h - 3;
     assert_eq!(at(second(200), bottom), [0x2a, 0x7a, 0xb8], "the run is the largest: blue");
@@ -196,7 +199,7 @@ fn hostile_names_are_text_and_nothing_else() {
     ticks.push(gpu_tick(T0 + 1_000, vec![gpu]));
     ticks.push(rows(2, &[(11, GIB)]));
     let figure = figure(&ticks).unwrap();
-    let svg = figure.svg(SIZE).unwrap();
+    let svg = figure.laid_out(SIZE).unwrap().svg();
     let document = Document::parse(&svg).unwrap();
     assert!(!document.descendants().any(|node| node.has_tag_name("script")));
     assert!(!svg.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'), "{svg}");
@@ -211,7 +214,7 @@ fn hostile_names_are_text_and_nothing_else() {
         };
         assert!(from >= 0 && to <= 1_200, "{:?} from {from} to {to}", node.text());
     }
-    figure.png(SIZE).unwrap();
+    figure.laid_out(SIZE).unwrap().png().unwrap();
 }
 
 /// The story with another name for its server.
@@ -230,9 +233,9 @@ fn story_of(name: &str) -> Vec<Tick> {
 fn letters_that_the_font_of_a_png_lacks_are_boxes_and_are_told() {
     let drawn = |name: &str| {
         let figure = figure(&story_of(name)).unwrap();
-        let svg = figure.svg(SIZE).unwrap();
-        assert!(svg.contains(name), "{name}: an SVG has all letters");
-        (figure.png(SIZE).unwrap(), figure.unshown_in_png(SIZE).unwrap())
+        let drawn = figure.laid_out(SIZE).unwrap();
+        assert!(drawn.svg().contains(name), "{name}: an SVG has all letters");
+        (drawn.png().unwrap(), drawn.unshown_in_png())
     };
     assert_eq!(drawn("server").1, 0);
     assert_eq!(drawn("sérvër-½").1, 0, "Latin-1 is in the font");
@@ -258,7 +261,7 @@ fn little_is_shown_as_what_it_is() {
     // One sample lasts as long as the interval.
     let one = figure(&[rows(0, &[(10, 40 * GIB)])]).unwrap();
     assert_eq!(one.to.boot_ms - one.from.boot_ms, 1_000);
-    let svg = one.svg(SIZE).unwrap();
+    let svg = one.laid_out(SIZE).unwrap().svg();
     let (x, _, w, _) = plot(&svg);
     let pid = &areas(&svg)[0];
     assert_eq!(pid.0, "pid 10, up to 40.0 GiB");
@@ -267,14 +270,14 @@ fn little_is_shown_as_what_it_is() {
     let cause = GapCause::Stall { call: "nvmlInit_v2".into(), gpu: Some(GpuIndex(0)) };
     let gap = Tick::Gap(Gap { from: stamp(T0), to: stamp(T0 + 60_000), cause });
     let gaps = figure(&[gap]).unwrap();
-    let svg = gaps.svg(SIZE).unwrap();
+    let svg = gaps.laid_out(SIZE).unwrap().svg();
     assert!(svg.contains("No figure of a GPU") && svg.contains("nvmlInit_v2 hung"), "{svg}");
     Document::parse(&svg).unwrap();
-    gaps.png(SIZE).unwrap();
+    gaps.laid_out(SIZE).unwrap().png().unwrap();
     // A GPU of which nothing could be read.
     let mut blind = gpu(0);
     blind.memory = Reading::Absent(vramlens::sample::Why::TimedOut);
-    let blind = figure(&[gpu_tick(T0, vec![blind])]).unwrap().svg(SIZE).unwrap();
+    let blind = figure(&[gpu_tick(T0, vec![blind])]).unwrap().laid_out(SIZE).unwrap().svg();
     assert!(blind.contains("no figure of its memory"), "{blind}");
 }
 
@@ -283,11 +286,11 @@ fn what_does_not_fit_is_refused_with_what_would() {
     let gpus =
         |n: u32| gpu_tick(T0, (0..n).map(|n| with_rows(gpu(n), vec![row(9, GIB)])).collect());
     let eight = figure(&[gpus(8)]).unwrap();
-    let error = eight.svg((1_200, 400)).unwrap_err().to_string();
+    let error = eight.laid_out((1_200, 400)).unwrap_err().to_string();
     assert!(error.contains("1200x400 is too small for 8 GPUs: it takes 600x"), "{error}");
     let size = vramlens::report::picture::usual(8);
-    Document::parse(&eight.svg(size).unwrap()).unwrap();
-    eight.png(size).unwrap();
+    Document::parse(&eight.laid_out(size).unwrap().svg()).unwrap();
+    eight.laid_out(size).unwrap().png().unwrap();
 }
 
 fn recording(folder: &tempfile::TempDir, ticks: &[Tick]) -> PathBuf {

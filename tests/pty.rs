@@ -182,14 +182,17 @@ fn a_driver_that_comes_back_is_shown() {
 
 #[test]
 fn a_panic_in_any_thread_gives_the_terminal_back() {
-    for thread in ["loop", "nvml"] {
+    // What it says may hold a name from outside.
+    for thread in ["loop \u{1b}]0;owned\u{7}\nb", "nvml"] {
         let fake = Fake::new(ONE);
         let library = fake.library();
         let env = [("VRAMLENS_NVML_LIB", &*library), ("VRAMLENS_TEST_PANIC", Path::new(thread))];
-        let mut term = Term::start(&[], &env, 24, 80);
+        let mut term = Term::start(&[], &env, 24, 160);
         assert_eq!(term.exit_code(), 101, "{thread}");
         assert_given_back(&term);
         term.wait_for("a panic for the test");
+        let hostile = thread.contains("owned");
+        assert!(!hostile || term.text().contains("loop ␛]0;owned␇␊b"), "{}", term.text());
     }
 }
 

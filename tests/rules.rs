@@ -1,20 +1,23 @@
 //! Every rule with cases that hit, that are clear, that need more samples, that cannot be told.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "tests")]
-#![allow(clippy::too_many_lines, reason = "tables of cases")]
 
 mod verdict_support;
 
 #[path = "rule_cases/build.rs"]
 #[allow(dead_code, reason = "shared by the tests of rules")]
 mod build;
+#[path = "rule_cases/fragmentation.rs"]
+mod fragmentation;
+#[path = "rule_cases/growth.rs"]
+mod growth;
 #[path = "rule_cases/limits.rs"]
 mod limits;
 #[path = "rule_cases/models.rs"]
 mod models;
 #[path = "rule_cases/served.rs"]
 mod served;
-#[path = "rule_cases/torch.rs"]
-mod torch;
+#[path = "rule_cases/steps.rs"]
+mod steps;
 
 use std::collections::BTreeSet;
 
@@ -51,7 +54,9 @@ pub const fn case(
 }
 
 fn all() -> Vec<Case> {
-    let mut all = torch::cases();
+    let mut all = fragmentation::cases();
+    all.extend(steps::cases());
+    all.extend(growth::cases());
     all.extend(models::cases());
     all.extend(limits::cases());
     all.extend(served::cases());

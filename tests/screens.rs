@@ -16,7 +16,7 @@ use ratatui::style::Color;
 use scenes::findings;
 use vramlens::analyze::{Class, Freshness, View};
 use vramlens::ids::GpuIndex;
-use vramlens::sample::Reading;
+use vramlens::sample::{Reading, Why};
 use vramlens::ui::filter::Filter;
 use vramlens::ui::kill::{Phase, Proof, Typed};
 use vramlens::ui::{App, NoGpu, Page, Position, Prompt, PromptKind, Tab};
@@ -167,7 +167,7 @@ fn nothing_to_mend_is_said_only_where_that_is_known() {
     assert_eq!(fixes(&past), " FIXES  a moment of the past is not judged");
     assert_eq!(fixes(&says(|view| view.procs_age_ms = None)), " FIXES  not known yet");
     let unlisted = says(|view| {
-        view.gpus[0].sample.processes = Reading::Absent(vramlens::sample::Why::NotSupported);
+        view.gpus[0].sample.processes = Reading::Absent(Why::NotSupported);
     });
     assert_eq!(fixes(&unlisted), " FIXES  nothing to mend, as far as can be seen");
 }
@@ -193,9 +193,17 @@ fn memory_that_is_nobodys_has_a_page_too() {
     view.holders.clear();
     let mut app = app(&COLOUR);
     app.page = Page::Detail(Tab::Verdict);
-    let shown = text(&screen(&app, &view, &findings(), (80, 24)));
-    assert!(shown.contains("3.7 GiB on GPU 0 are used, and by whom is not told"), "{shown}");
-    assert!(shown.contains("? likely managed memory of 41233"), "{shown}");
+    // Its page, and beside the table.
+    let says = |view: &View, title: &str| {
+        let page = text(&screen(&app, view, &findings(), (80, 24)));
+        for shown in [page, show(&COLOUR, view, (240, 50))] {
+            assert!(shown.contains(title), "{shown}");
+            assert!(shown.contains("? likely managed memory of 41233"), "{shown}");
+        }
+    };
+    says(&view, "3.7 GiB on GPU 0 unaccounted: used, and in no process's name");
+    view.gpus[0].sample.processes = Reading::Absent(Why::NotSupported);
+    says(&view, "3.7 GiB on GPU 0 used, and by whom is not told");
 }
 
 #[test]

@@ -26,7 +26,7 @@ use vramlens::sample::{ProcSample, Reading, Why, redact};
 use vramlens::ui::{App, Context, draw_on};
 
 /// Arguments, and the part of them that nobody else may see.
-const SECRETS: [(&[&str], &str); 27] = [
+const SECRETS: [(&[&str], &str); 28] = [
     (&["--token", "s3cretA1"], "s3cretA1"),
     (&["--token=s3cretA2"], "s3cretA2"),
     (&["--api-key", "s3cretA3"], "s3cretA3"),
@@ -48,6 +48,7 @@ const SECRETS: [(&[&str], &str); 27] = [
     (&["X-Api-Key: s3cretD3"], "s3cretD3"),
     (&["Bearer", "s3cretD4"], "s3cretD4"),
     (&[r#"{"password":"s3cretD5"}"#], "s3cretD5"),
+    (&[r#"{"password":"a, b,s3cretD6"}"#], "s3cretD6"),
     (&["hf_aBcDeFgHiJkLmNoPqRsT1234"], "aBcDeFgHiJkLmNoPqRsT1234"),
     (&["sk-proj-aBcDeFgHiJkLmNoPqRsT5678"], "aBcDeFgHiJkLmNoPqRsT5678"),
     (&["ghp_aBcDeFgHiJkLmNoPqRsT9012"], "aBcDeFgHiJkLmNoPqRsT9012"),
@@ -245,6 +246,24 @@ fn hostile_names_and_arguments_reach_nothing_that_obeys_them() {
         for cell in drawn(&history, &view).content() {
             harmless("the screen", cell.symbol(), false);
         }
+    }
+}
+
+/// A recording as text may be looked at on a terminal, and says the same all the same.
+#[test]
+fn hostile_names_in_a_recording_are_escaped_and_read_back_as_they_were() {
+    for hostile in HOSTILE {
+        let mut holder = cuda(process(4711, hostile), &[0]);
+        holder.cmdline = Reading::Value(vec!["python".to_owned(), hostile.to_owned()]);
+        let tick = proc_tick(T0, host(), vec![holder]);
+        let header = Header::new(verdict_support::stamp(T0), 1000);
+        let redaction = Redaction::secrets(redact);
+        let mut writer = Writer::new(Vec::new(), Form::Plain, header, redaction).unwrap();
+        writer.push(&tick).unwrap();
+        let bytes = writer.finish().unwrap();
+        harmless("a recording", std::str::from_utf8(&bytes).unwrap(), true);
+        let mut reader = vramlens::record::Reader::new(&bytes[..]).unwrap();
+        assert_eq!(reader.next().unwrap().unwrap(), tick, "{hostile:?}");
     }
 }
 

@@ -10,7 +10,7 @@ use crate::cli::args::{Cli, Common};
 use crate::cli::config::resolve;
 use crate::cli::dispatch::Environment;
 use crate::cli::settings::Origin;
-use crate::cmd::{Exit, top};
+use crate::cmd::{Exit, json_text, top};
 use crate::host::{Root, doctor};
 use crate::sample::text::clean_path;
 use crate::sample::text::fit;
@@ -36,7 +36,7 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
         let mut object = serde_json::Map::new();
         object.insert("version".to_owned(), version.into());
         object.extend(rows.into_iter().map(|(name, value)| (name.to_owned(), value.into())));
-        text = format!("{:#}\n", serde_json::Value::Object(object));
+        text = json_text(&object)?;
     } else {
         for (name, value) in rows {
             text += &format!("{:<10}{value}\n", format!("{name}:"));

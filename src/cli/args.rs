@@ -134,6 +134,8 @@ pub enum Command {
     /// object in one line, the last.
     Run(RunArgs),
     /// Keep a session in a file, or write it to standard output with `-`.
+    ///
+    /// It shows nothing: to watch at the same time, run `vramlens` in another terminal.
     Record(RecordArgs),
     /// Show a recorded session.
     Replay(ReplayArgs),

@@ -230,7 +230,7 @@ fn config(
         }
         Some(name) => themes::file(name, &env)?,
         None if args.example => show::example(),
-        None if form.json => show::settings_json(resolved),
+        None if form.json => show::settings_json(resolved)?,
         None => show::settings(resolved),
     };
     top::print(&text)?;

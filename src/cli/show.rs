@@ -7,7 +7,8 @@ use ratatui::style::Color;
 use crate::cli::config::{Resolved, keys_variable};
 use crate::cli::settings::{Origin, SETTINGS};
 use crate::cli::themes::{Found, place_of_own};
-use crate::sample::text::{clean, clean_json, clean_path};
+use crate::cmd::json_text;
+use crate::sample::text::{clean, clean_path};
 use crate::ui::action::{ACTIONS, Group};
 use crate::ui::theme::{Depth, SIXTEEN};
 
@@ -76,7 +77,10 @@ pub fn settings(resolved: &Resolved) -> String {
 }
 
 /// The same for programs.
-pub fn settings_json(resolved: &Resolved) -> String {
+///
+/// # Errors
+/// Where it is none of JSON.
+pub fn settings_json(resolved: &Resolved) -> serde_json::Result<String> {
     let rows: Vec<_> = keys()
         .filter_map(|key| {
             let (value, origin) = resolved.origins.get(&key)?;
@@ -87,7 +91,7 @@ pub fn settings_json(resolved: &Resolved) -> String {
             }))
         })
         .collect();
-    clean_json(&format!("{:#}\n", serde_json::Value::Array(rows)))
+    json_text(&rows)
 }
 
 /// The example file: every setting at its default, commented out.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::analyze::View;
-use crate::cmd::Exit;
 use crate::cmd::look::{Form, Session};
 use crate::cmd::top::print;
+use crate::cmd::{Exit, json_text};
 use crate::history::History;
 use crate::host::{Root, doctor as host};
 use crate::report::doctor::{Answer, Fault, Patient, Report, State, examine, text, worst};
@@ -39,11 +39,8 @@ pub fn run(options: &Options, form: Form, wake: bool) -> anyhow::Result<Exit> {
         ask(options, &root)?
     };
     let lines = examine(&Patient { machine: &machine, driver: &answer, view: &view });
-    let out = if form.json {
-        serde_json::to_string_pretty(&Report::new(&lines))? + "\n"
-    } else {
-        text(&lines, &form.style())
-    };
+    let out =
+        if form.json { json_text(&Report::new(&lines))? } else { text(&lines, &form.style()) };
     print(&out)?;
     Ok(exit(&answer, worst(&lines)))
 }

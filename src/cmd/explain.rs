@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use anyhow::Context as _;
 
 use crate::analyze::View;
-use crate::cmd::look;
+use crate::cmd::{json_text, look};
 use crate::oom::{Explanation, Scanner, report};
 use crate::rules;
 use crate::runtime::explain;
@@ -71,8 +71,7 @@ pub fn write_for(
             all.insert("would_it_fit".to_owned(), look::one_line(&text).into());
             all.insert("fit".to_owned(), serde_json::to_value(fit.map(look::cleaned))?);
         }
-        serde_json::to_writer_pretty(&mut *out, &all)?;
-        writeln!(out)?;
+        out.write_all(json_text(&all)?.as_bytes())?;
     } else {
         out.write_all(report(answer).as_bytes())?;
         writeln!(out)?;
@@ -90,8 +89,7 @@ pub fn write_for(
 /// Where the output cannot be written.
 pub fn write(options: &Options, answer: &Explanation, out: &mut impl Write) -> anyhow::Result<()> {
     if options.json {
-        serde_json::to_writer_pretty(&mut *out, answer)?;
-        writeln!(out)?;
+        out.write_all(json_text(answer)?.as_bytes())?;
     } else {
         out.write_all(report(answer).as_bytes())?;
     }

@@ -13,12 +13,12 @@ use std::io::Write;
 use serde::Serialize;
 
 use crate::analyze::{GpuView, View};
+use crate::cmd::json_text;
 use crate::model::compute::Era;
 use crate::model::ggml::CacheType;
 use crate::model::{Format, Kind, Model};
 use crate::rules::Fit;
 use crate::sample::Reading;
-use crate::sample::text::clean_json;
 use crate::units::Bytes;
 
 pub use answer::{Answer, Fits, Verdict};
@@ -248,7 +248,7 @@ fn trimmed(text: &[u8], out: &mut dyn Write) -> anyhow::Result<()> {
 
 fn json(out: &mut dyn Write, value: &impl Serialize) -> anyhow::Result<()> {
     // The name of a model is its file's, and its data are the file's too.
-    writeln!(out, "{}", clean_json(&serde_json::to_string_pretty(value)?))?;
+    out.write_all(json_text(value)?.as_bytes())?;
     Ok(())
 }
 

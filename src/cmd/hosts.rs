@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use crate::analyze::timeline::Timeline;
-use crate::cmd::Exit;
 use crate::cmd::look::{self, Form};
 use crate::cmd::top::print;
+use crate::cmd::{Exit, json_text};
 use crate::history::History;
 use crate::report::json::Snapshot;
 use crate::report::{text, triage};
@@ -114,7 +114,7 @@ fn answer(
         }
     }
     if form.json {
-        out = format!("{:#}\n", Value::Array(all));
+        out = json_text(&all)?;
     }
     print(&out)?;
     Ok(worst)

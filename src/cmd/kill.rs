@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::analyze::{KillPlan, KillProof, View, plan, zombies};
 use crate::cmd::look::{Form, Session};
 use crate::cmd::top::print;
-use crate::cmd::{Exit, no_driver};
+use crate::cmd::{Exit, json_text, no_driver};
 use crate::host::{Root, identify};
 use crate::ids::{Pid, ProcId};
 use crate::runtime::kill::{CONFIRMATION, Killing, POLL, SETTLES, note, refused, title};
@@ -248,5 +248,5 @@ fn report(
             })).collect::<Vec<_>>(),
         })),
     });
-    print(&format!("{answer:#}\n"))
+    print(&json_text(&answer)?)
 }

@@ -11,10 +11,10 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::analyze::View;
 use crate::analyze::timeline::Timeline;
-use crate::cmd::Exit;
 use crate::cmd::kill::{Kill, confirmed};
 use crate::cmd::look::Form;
 use crate::cmd::top::print;
+use crate::cmd::{Exit, json_text};
 use crate::history::History;
 use crate::ids::{Pid, ProcId};
 use crate::record::Ask;
@@ -178,7 +178,7 @@ impl Session {
 
     fn report(&self, answer: &Value) -> anyhow::Result<()> {
         if self.form.json {
-            print(&format!("{answer:#}\n"))?;
+            print(&json_text(answer)?)?;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::analyze::{View, select};
 use crate::cmd::top::print;
-use crate::cmd::{Exit, no_driver};
+use crate::cmd::{Exit, json_text, no_driver};
 use crate::report::json::Snapshot;
 use crate::report::{Style, text, triage};
 use crate::rules::{self, Finding, Fit, Wanted};
@@ -70,7 +70,7 @@ pub fn once(options: &Options, form: Form) -> anyhow::Result<Exit> {
         return no_driver(error, options, form.json);
     }
     let out = if form.json {
-        serde_json::to_string_pretty(&Snapshot::new(&view, redact))? + "\n"
+        json_text(&Snapshot::new(&view, redact))?
     } else {
         text::frame(&view, &form.style())
     };
@@ -97,7 +97,7 @@ pub fn triage(options: &Options, form: Form, need: Option<Bytes>) -> anyhow::Res
             report.insert("would_it_fit".to_owned(), one_line(answer).into());
             report.insert("fit".to_owned(), serde_json::to_value(fit.map(cleaned))?);
         }
-        format!("{report:#}\n")
+        json_text(&report)?
     } else {
         let answer = would_fit.map(|answer| format!("\n{}\n", lines(&answer))).unwrap_or_default();
         triage::text(&view, &findings, &form.style()) + &answer

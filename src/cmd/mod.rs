@@ -18,8 +18,10 @@ pub mod top;
 use std::io::Write;
 use std::process::ExitCode;
 
+use serde::Serialize;
+
 use crate::runtime::options::{Options, absent};
-use crate::sample::text::clean;
+use crate::sample::text::{clean, clean_json};
 use crate::source::SourceError;
 
 /// How a command ends; documented in `--help`.
@@ -71,6 +73,14 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// JSON as every command prints it: in lines, the last one ended, and fit for a terminal.
+///
+/// # Errors
+/// Where the value is none of JSON.
+pub fn json_text(value: &impl Serialize) -> serde_json::Result<String> {
+    Ok(clean_json(&serde_json::to_string_pretty(value)?) + "\n")
+}
+
 /// Says on standard error why there is no GPU, and what to do. As JSON on standard output for
 /// scripts that read it.
 ///
@@ -79,8 +89,8 @@ impl From<Exit> for ExitCode {
 pub fn no_driver(error: &SourceError, options: &Options, json: bool) -> anyhow::Result<Exit> {
     let absence = absent(error, options.library_name());
     if json {
-        let text = serde_json::json!({ "error": clean(&error.to_string()), "found": absence });
-        top::print(&format!("{text:#}\n"))?;
+        let answer = serde_json::json!({ "error": clean(&error.to_string()), "found": absence });
+        top::print(&json_text(&answer)?)?;
     }
     let hint = "To look at a recording of a real GPU: vramlens --demo";
     let _ = write!(std::io::stderr(), "{}\n{hint}\n", absence.text());

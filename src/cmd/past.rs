@@ -7,9 +7,9 @@ use std::path::Path;
 use anyhow::Context;
 
 use crate::analyze::View;
-use crate::cmd::Exit;
 use crate::cmd::look::Form;
 use crate::cmd::top::print;
+use crate::cmd::{Exit, json_text};
 use crate::history::History;
 use crate::record::Reader;
 use crate::report::json::Snapshot;
@@ -64,7 +64,7 @@ pub fn demo(options: &Options, form: Form) -> anyhow::Result<Exit> {
 
 fn show(view: &View, form: Form) -> anyhow::Result<Exit> {
     let out = if form.json {
-        serde_json::to_string_pretty(&Snapshot::new(view, redact))? + "\n"
+        json_text(&Snapshot::new(view, redact))?
     } else {
         text::frame(view, &form.style())
     };

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use crate::analyze::moment::{Span, parse};
 use crate::cmd::Exit;
 use crate::ids::Stamp;
-use crate::record::{Header, Reader, Recording};
+use crate::record::{Header, ReadError, Reader, Recording};
 use crate::report::picture::{Collector, Figure, usual};
 use crate::runtime::clock;
 use crate::sample::Tick;
@@ -48,12 +48,10 @@ pub fn run(picture: &Picture) -> anyhow::Result<Exit> {
         bail!("a PNG is no text: write it to a file, or pipe it on");
     }
     let named = || format!("{} is no recording", clean_path(&picture.file));
-    let range = range(picture).with_context(named)?;
-    let mut ticks = open(&picture.file).with_context(named)?;
-    let header = ticks.header().cloned();
+    let Opened { header, range, ticks } = open(picture).with_context(named)?;
     let usual_ms = header.as_ref().map_or(1_000, |header| header.interval_ms);
     let mut collected = Collector::new(&picture.gpus, range, usual_ms);
-    for tick in &mut ticks {
+    for tick in ticks {
         if !collected.push(&tick.with_context(named)?) {
             break;
         }
@@ -63,12 +61,13 @@ pub fn run(picture: &Picture) -> anyhow::Result<Exit> {
         bail!("{}: no GPU {} in it", clean_path(&picture.file), picture.gpus.join(", "));
     }
     let size = size.unwrap_or_else(|| usual(figure.gpus.len()));
+    let drawn = figure.laid_out(size)?;
     if let Some(path) = &picture.svg {
-        write(path, figure.svg(size)?.as_bytes())?;
+        write(path, drawn.svg().as_bytes())?;
     }
     if let Some(path) = &picture.png {
-        write(path, &figure.png(size)?)?;
-        let unshown = figure.unshown_in_png(size)?;
+        write(path, &drawn.png()?)?;
+        let unshown = drawn.unshown_in_png();
         if unshown > 0 {
             let texts = if unshown == 1 { "1 text has" } else { &format!("{unshown} texts have") };
             let _ = writeln!(
@@ -105,28 +104,46 @@ fn figure(mut collected: Collector, header: Option<&Header>) -> anyhow::Result<F
     Ok(Figure::new(collected, offset)?)
 }
 
-type Ticks = Reader<Box<dyn Read>>;
-
-fn open(path: &Path) -> anyhow::Result<Ticks> {
-    let input: Box<dyn Read> = if path == Path::new("-") {
-        Box::new(io::stdin())
-    } else {
-        let file = File::open(path).with_context(|| format!("cannot open {}", clean_path(path)))?;
-        Box::new(BufReader::new(file))
-    };
-    Ok(Reader::new(input)?)
+/// What is drawn of.
+struct Opened {
+    header: Option<Header>,
+    /// In milliseconds since boot.
+    range: (u64, u64),
+    ticks: Box<dyn Iterator<Item = Result<Tick, ReadError>>>,
 }
 
-/// The moments that `--from` and `--to` mean, in milliseconds since boot. Both need the ends of the
-/// recording, so it is read twice.
-fn range(picture: &Picture) -> anyhow::Result<(u64, u64)> {
-    if picture.from.is_none() && picture.to.is_none() {
-        return Ok((0, u64::MAX));
+impl Opened {
+    fn new(ticks: Reader<impl Read + 'static>, range: (u64, u64)) -> Self {
+        Self { header: ticks.header().cloned(), range, ticks: Box::new(ticks) }
     }
-    if picture.file == Path::new("-") {
-        bail!("--from and --to need a file: standard input can be read only once");
+}
+
+/// A part of a recording is found by its ends, so that it is sought in; all of it is read as it
+/// comes, which may be a pipe.
+fn open(picture: &Picture) -> anyhow::Result<Opened> {
+    let (path, input) = (&picture.file, picture.file == Path::new("-"));
+    let all = (0, u64::MAX);
+    let unopened = || format!("cannot open {}", clean_path(path));
+    match (input, picture.from.is_some() || picture.to.is_some()) {
+        (true, true) => {
+            bail!("--from and --to need a file: standard input can be read only once")
+        }
+        (true, false) => Ok(Opened::new(Reader::new(io::stdin())?, all)),
+        (false, false) => {
+            let file = File::open(path).with_context(unopened)?;
+            Ok(Opened::new(Reader::new(BufReader::new(file))?, all))
+        }
+        (false, true) => {
+            let recording = Recording::open(path).with_context(unopened)?;
+            let range = range(picture, &recording)?;
+            Ok(Opened::new(recording.ticks(None)?, range))
+        }
     }
-    let (first, last) = ends(&picture.file)?.context("it holds nothing")?;
+}
+
+/// The moments that `--from` and `--to` mean, in milliseconds since boot.
+fn range(picture: &Picture, recording: &Recording) -> anyhow::Result<(u64, u64)> {
+    let (first, last) = ends(recording)?.context("it holds nothing")?;
     let utc_offset_s = clock::utc_offset_seconds(last);
     let span = Span { from: first, to: last, back_from: last, on_from: first, utc_offset_s };
     let moment = |text: &Option<String>, otherwise: u64| {
@@ -140,9 +157,7 @@ fn range(picture: &Picture) -> anyhow::Result<(u64, u64)> {
 }
 
 /// The first and the last moment: by the index where there is one.
-fn ends(path: &Path) -> anyhow::Result<Option<(Stamp, Stamp)>> {
-    let recording =
-        Recording::open(path).with_context(|| format!("cannot open {}", clean_path(path)))?;
+fn ends(recording: &Recording) -> anyhow::Result<Option<(Stamp, Stamp)>> {
     let first = |tick: &Tick| match tick {
         Tick::Gap(gap) => gap.from,
         other => other.at(),

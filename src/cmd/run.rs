@@ -24,7 +24,8 @@ use crate::runtime::run_pass::{OnSeen, end_line};
 use crate::runtime::run_seen::{Scan, Watch};
 use crate::runtime::run_watch::{Event, Watched, Watcher, line};
 use crate::runtime::{clock, run_host, run_monitor};
-use crate::sample::text::{clean, clean_path, shell_word};
+use crate::sample::signal_words;
+use crate::sample::text::{clean, clean_json, clean_path, shell_word};
 use crate::units::Bytes;
 
 /// What to run.
@@ -195,7 +196,7 @@ fn in_json(
             said = said.after(facts, &findings, fit, style.redact);
         }
     }
-    Ok(Some(serde_json::to_string(&said)? + "\n"))
+    Ok(Some(clean_json(&serde_json::to_string(&said)?) + "\n"))
 }
 
 /// What is to be done, and whether the request that failed would have been had after it.
@@ -275,10 +276,7 @@ fn wanted(ended: &Ended, watched: &Watched) -> Option<Wanted> {
 fn end_words(how: How) -> String {
     match how {
         How::Exited(code) => format!("exit code {code}"),
-        How::Killed(number) => Signal::try_from(number).map_or_else(
-            |_| format!("signal {number}"),
-            |signal| format!("signal {}", signal.as_str().trim_start_matches("SIG")),
-        ),
+        How::Killed(number) => signal_words(number),
     }
 }
 

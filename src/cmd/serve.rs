@@ -71,20 +71,21 @@ async fn work(
     let counters = Arc::<Counters>::default();
     let (exporter, pages) =
         Exporter::open(options, serve.holders, serve.pcie, Arc::clone(&counters))?;
+    if let Some(listener) = listener {
+        let bound = http::spawn(listener, Site { pages: pages.clone(), token, counters })?;
+        log(&format!("listening on http://{bound}/metrics"));
+    }
+    // Last: no start that fails has written it.
     let textfile = match &serve.textfile {
         None => None,
         Some(file) => {
             let name = clean_path(file);
             let complain = move |error: &_| log(&format!("cannot write {name}: {error}"));
-            let kept = Textfile::spawn(file, pages.clone(), complain)
+            let kept = Textfile::spawn(file, pages, complain)
                 .with_context(|| format!("cannot write {}", clean_path(file)))?;
             Some(kept)
         }
     };
-    if let Some(listener) = listener {
-        let bound = http::spawn(listener, Site { pages, token, counters })?;
-        log(&format!("listening on http://{bound}/metrics"));
-    }
     tell_systemd(serve, "READY=1");
     let control = exporter.control();
     let exported = exporter.run(|news| match news {

@@ -6,6 +6,7 @@ use crate::ids::Stamp;
 use crate::record::lines::{End, Written};
 use crate::record::{FRAME_BYTES, FRAME_MS, FRAME_TICKS, Header, Note, Redaction, Span};
 use crate::sample::Tick;
+use crate::sample::text::write_json;
 
 const LEVEL: i32 = 6;
 
@@ -40,7 +41,7 @@ impl<W: Write> Writer<W> {
         let (ticks, written) = (0, 0);
         let mut writer =
             Self { out, form, header, redaction, frame, frame_ticks, first, last, ticks, written };
-        serde_json::to_writer(&mut writer.frame, &Written::Header(&writer.header))?;
+        write_json(&mut writer.frame, &Written::Header(&writer.header))?;
         writer.line_done()?;
         writer.flush()?;
         Ok(writer)
@@ -52,7 +53,7 @@ impl<W: Write> Writer<W> {
         if self.first.is_some_and(|first| at.since(first) >= FRAME_MS) {
             self.flush()?;
         }
-        serde_json::to_writer(&mut self.frame, &*self.redaction.tick(tick))?;
+        write_json(&mut self.frame, &*self.redaction.tick(tick))?;
         // Ticks of two threads may come a little out of order.
         self.first = Some(self.first.map_or(at, |first| first.min(at)));
         self.last = self.last.max(Some(at));
@@ -70,7 +71,7 @@ impl<W: Write> Writer<W> {
         if self.form == Form::Frames {
             return Ok(());
         }
-        serde_json::to_writer(&mut self.frame, note)?;
+        write_json(&mut self.frame, note)?;
         self.line_done()
     }
 
@@ -97,7 +98,7 @@ impl<W: Write> Writer<W> {
     pub fn finish(mut self) -> io::Result<W> {
         self.flush()?;
         if self.form == Form::Frames {
-            serde_json::to_writer(&mut self.frame, &Written::End(End { ticks: self.ticks }))?;
+            write_json(&mut self.frame, &Written::End(End { ticks: self.ticks }))?;
             self.line_done()?;
             self.flush()?;
         }

@@ -1,52 +1,26 @@
 //! Fixes 4 and 7: activations, which are the swing of what is allocated within a step.
 
-use super::common::{
-    Answer, about, device, fix, per_holder, saving, severity, training, uses_torch, workload,
-};
-use super::{Finding, Outcome, Provenance, Rule, Severity};
+use super::common::{Answer, about, device, fix, saving, severity, training, uses_torch, workload};
+use super::per_holder::PerHolder;
+use super::{Finding, Provenance, Severity};
 use crate::analyze::workload::{Setting, Software};
-use crate::analyze::{GpuView, Holder, View};
+use crate::analyze::{GpuView, Holder};
 use crate::model::savings::{Freed, checkpointing_of, half_batch_of};
 use crate::oom::When;
 use crate::units::Bytes;
 
-/// Fix 4.
-pub struct SmallerStep;
-/// Fix 7.
-pub struct Checkpointing;
-
 const BATCH: (&str, u8) = ("batch", 4);
-const CHECKPOINTING: (&str, u8) = ("checkpointing", 7);
+const AGAIN: (&str, u8) = ("checkpointing", 7);
 /// Swings of less are not worth a change.
 const LEAST: Bytes = Bytes::gib(1);
 
-impl Rule for SmallerStep {
-    fn key(&self) -> &'static str {
-        BATCH.0
-    }
+/// Fix 4.
+pub static SMALLER_STEP: PerHolder =
+    PerHolder { key: BATCH.0, number: BATCH.1, ask: |_, holder, gpu| smaller_step(holder, gpu) };
 
-    fn number(&self) -> u8 {
-        BATCH.1
-    }
-
-    fn check(&self, view: &View) -> Outcome {
-        per_holder(view, smaller_step)
-    }
-}
-
-impl Rule for Checkpointing {
-    fn key(&self) -> &'static str {
-        CHECKPOINTING.0
-    }
-
-    fn number(&self) -> u8 {
-        CHECKPOINTING.1
-    }
-
-    fn check(&self, view: &View) -> Outcome {
-        per_holder(view, checkpointing)
-    }
-}
+/// Fix 7.
+pub static CHECKPOINTING: PerHolder =
+    PerHolder { key: AGAIN.0, number: AGAIN.1, ask: |_, holder, gpu| checkpointing(holder, gpu) };
 
 /// How far a step goes above what stays.
 struct Swing {
@@ -165,10 +139,10 @@ fn checkpointing(holder: &Holder, gpu: &GpuView) -> Answer {
         return Answer::Clear;
     }
     let headline = format!("{} trains, activations about {}", holder.pid, swing.above_now);
-    let mut found = step(holder, gpu, CHECKPOINTING, &swing, headline);
+    let mut found = step(holder, gpu, AGAIN, &swing, headline);
     found.evidence.push(format!("training: {sign}"));
     let saves = saves(holder, checkpointing_of(swing.above_now.0));
-    let title = (CHECKPOINTING.1, "compute activations again");
+    let title = (AGAIN.1, "compute activations again");
     found.fixes.extend(fix(holder, title, &[When::Always], saves, &|_| None));
     Answer::Hit(found)
 }

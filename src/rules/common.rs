@@ -23,15 +23,6 @@ pub(super) enum Answer {
     CannotTell(String),
 }
 
-/// Asks a rule about every holder that may be advised; a hit outweighs doubts.
-pub(super) fn per_holder(view: &View, ask: impl Fn(&Holder, &GpuView) -> Answer) -> Outcome {
-    if let Some(outcome) = unseen(view) {
-        return outcome;
-    }
-    let answers = living(view).map(|(holder, gpu)| ask(holder, gpu));
-    gathered(answers.chain(unasked(view)))
-}
-
 /// Of whom nothing can be said: whoever is on a GPU whose list the driver does not tell, and listed
 /// processes that cannot be looked at.
 pub(super) fn unasked(view: &View) -> impl Iterator<Item = Answer> + '_ {

@@ -1,7 +1,8 @@
 //! Fix 1: the context, its cache and its slots.
 
-use super::common::{Answer, WORTH, about, facts, fix, per_holder, severity, shared, workload};
-use super::{Outcome, Provenance, Rule, served};
+use super::common::{Answer, WORTH, about, facts, fix, severity, shared, workload};
+use super::per_holder::PerHolder;
+use super::{Provenance, served};
 use crate::analyze::workload::{Software, Workload};
 use crate::analyze::{GpuView, Holder, View};
 use crate::model::ModelFacts;
@@ -13,26 +14,12 @@ use crate::oom::When;
 use crate::sample::Why;
 use crate::units::Bytes;
 
-/// The rule.
-pub struct Context;
-
 const KEY: (&str, u8) = ("context", 1);
 /// A context below twice this is not cut.
 const LEAST_TOKENS: u64 = 2048;
 
-impl Rule for Context {
-    fn key(&self) -> &'static str {
-        KEY.0
-    }
-
-    fn number(&self) -> u8 {
-        KEY.1
-    }
-
-    fn check(&self, view: &View) -> Outcome {
-        per_holder(view, |holder, gpu| one(view, holder, gpu))
-    }
-}
+/// The rule.
+pub static RULE: PerHolder = PerHolder { key: KEY.0, number: KEY.1, ask: one };
 
 fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     // Other servers fill their pool whatever the context; other programs have no cache that stays.

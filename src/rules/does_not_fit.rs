@@ -1,7 +1,8 @@
 //! Fix 9: a model that no setting brings onto the GPUs of this machine.
 
-use super::common::{Answer, about, facts, fix, per_holder, room, workload};
-use super::{Outcome, Rule, Severity};
+use super::Severity;
+use super::common::{Answer, about, facts, fix, room, workload};
+use super::per_holder::PerHolder;
 use crate::analyze::workload::Software;
 use crate::analyze::{Holder, View};
 use crate::model::kv::{self, CacheSettings};
@@ -9,9 +10,6 @@ use crate::model::quant::named;
 use crate::model::{Kind, ModelFacts};
 use crate::oom::When;
 use crate::units::Bytes;
-
-/// The rule.
-pub struct DoesNotFit;
 
 const KEY: (&str, u8) = ("does_not_fit", 9);
 /// The shortest context that is of use, in tokens.
@@ -32,19 +30,9 @@ const CARDS: [(u64, u64); 10] = [
     (180, 182_600),
 ];
 
-impl Rule for DoesNotFit {
-    fn key(&self) -> &'static str {
-        KEY.0
-    }
-
-    fn number(&self) -> u8 {
-        KEY.1
-    }
-
-    fn check(&self, view: &View) -> Outcome {
-        per_holder(view, |holder, _| one(view, holder))
-    }
-}
+/// The rule.
+pub static RULE: PerHolder =
+    PerHolder { key: KEY.0, number: KEY.1, ask: |view, holder, _| one(view, holder) };
 
 /// The least that the model needs with everything on GPUs: 4 bits, a short context.
 fn least(facts: &ModelFacts) -> Bytes {

@@ -1,10 +1,10 @@
 //! Fix 2: weights that take 16 or 32 bits.
 
+use super::Finding;
 use super::common::{
-    Answer, WORTH, about, device, facts, fix, per_holder, severity, shared, training, whole,
-    workload,
+    Answer, WORTH, about, device, facts, fix, severity, shared, training, whole, workload,
 };
-use super::{Outcome, Rule};
+use super::per_holder::PerHolder;
 use crate::analyze::workload::{Setting, Software, Workload};
 use crate::analyze::{GpuView, Holder, View};
 use crate::model::ModelFacts;
@@ -14,9 +14,6 @@ use crate::model::savings::{four_bit_on_load, half_of_float32};
 use crate::oom::When;
 use crate::units::Bytes;
 
-/// The rule.
-pub struct FourBit;
-
 const KEY: (&str, u8) = ("four_bit", 2);
 /// Parts of names of models that are quantised already.
 const QUANTISED: [&str; 14] = [
@@ -24,19 +21,8 @@ const QUANTISED: [&str; 14] = [
     "-q4", "-q8",
 ];
 
-impl Rule for FourBit {
-    fn key(&self) -> &'static str {
-        KEY.0
-    }
-
-    fn number(&self) -> u8 {
-        KEY.1
-    }
-
-    fn check(&self, view: &View) -> Outcome {
-        per_holder(view, |holder, gpu| one(view, holder, gpu))
-    }
-}
+/// The rule.
+pub static RULE: PerHolder = PerHolder { key: KEY.0, number: KEY.1, ask: one };
 
 fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     let workload = match workload(holder) {
@@ -73,33 +59,47 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     let mut found = about(holder, KEY, severity(gpu), headline);
     let parameters = facts.parameters() as f64 / 1e9;
     found.evidence.push(format!("{}: {parameters:.1} G parameters", facts.name));
-    let settings = workload.llama_settings().unwrap_or_else(|| Settings::new(4096));
     if llama {
-        let run = facts.running(&settings);
-        if let Some(quant) = named("Q8_0") {
-            found
-                .evidence
-                .push(format!("in 8 bits {}", Bytes(quant.weights(&facts.weights).file_bytes())));
-        }
-        let when = [When::WideWeights, When::Always];
-        let saves = shared(view, holder, run.four_bit());
-        found.fixes.extend(fix(holder, (KEY.1, "a 4-bit file"), &when, saves, &|_| None));
+        let settings = workload.llama_settings().unwrap_or_else(|| Settings::new(4096));
+        another_file(&mut found, view, holder, facts, &settings);
     } else {
-        if loaded_wide(holder, facts) {
-            let allocated = "it allocates 4 bytes a parameter: the weights were loaded in float32";
-            found.evidence.push(allocated.to_owned());
-            let saves = shared(view, holder, half_of_float32(&facts.weights));
-            let title = (KEY.1, "load them as they are stored");
-            found.fixes.extend(fix(holder, title, &[When::Float32], saves, &|_| None));
-        }
-        let freed = four_bit_on_load(&facts.weights);
-        let title =
-            if training(holder).is_some() { "LoRA on a 4-bit base" } else { "4 bits on load" };
-        let saves = shared(view, holder, freed);
-        found.evidence.push(format!("in 4 bits {}", all - Bytes(freed.bytes)));
-        found.fixes.extend(fix(holder, (KEY.1, title), &[When::Always], saves, &|_| None));
+        on_load(&mut found, view, holder, facts, all);
     }
     Answer::Hit(found)
+}
+
+/// What a file in fewer bits saves.
+fn another_file(
+    found: &mut Finding,
+    view: &View,
+    holder: &Holder,
+    facts: &ModelFacts,
+    settings: &Settings,
+) {
+    let run = facts.running(settings);
+    if let Some(quant) = named("Q8_0") {
+        let bytes = Bytes(quant.weights(&facts.weights).file_bytes());
+        found.evidence.push(format!("in 8 bits {bytes}"));
+    }
+    let when = [When::WideWeights, When::Always];
+    let saves = shared(view, holder, run.four_bit());
+    found.fixes.extend(fix(holder, (KEY.1, "a 4-bit file"), &when, saves, &|_| None));
+}
+
+/// What other types save when the same file is loaded.
+fn on_load(found: &mut Finding, view: &View, holder: &Holder, facts: &ModelFacts, all: Bytes) {
+    if loaded_wide(holder, facts) {
+        let allocated = "it allocates 4 bytes a parameter: the weights were loaded in float32";
+        found.evidence.push(allocated.to_owned());
+        let saves = shared(view, holder, half_of_float32(&facts.weights));
+        let title = (KEY.1, "load them as they are stored");
+        found.fixes.extend(fix(holder, title, &[When::Float32], saves, &|_| None));
+    }
+    let freed = four_bit_on_load(&facts.weights);
+    let title = if training(holder).is_some() { "LoRA on a 4-bit base" } else { "4 bits on load" };
+    let saves = shared(view, holder, freed);
+    found.evidence.push(format!("in 4 bits {}", all - Bytes(freed.bytes)));
+    found.fixes.extend(fix(holder, (KEY.1, title), &[When::Always], saves, &|_| None));
 }
 
 /// One that holds less than its file has loaded it smaller.

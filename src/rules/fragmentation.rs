@@ -1,34 +1,20 @@
 //! Fix 6: memory that an allocator caches and cannot use.
 
 use super::common::{
-    Answer, WORTH, about, already, device, environment, fix, not_told, per_holder, saving,
-    settings, severity, short,
+    Answer, WORTH, about, already, device, environment, fix, not_told, saving, settings, severity,
+    short,
 };
-use super::{Finding, Outcome, Provenance, Rule, Severity};
+use super::per_holder::PerHolder;
+use super::{Finding, Provenance, Severity};
 use crate::analyze::{Fragmentation, GpuView, Holder, View};
 use crate::oom::When;
 use crate::sample::{AllocatorDevice, Reading};
 use crate::units::Bytes;
 
-/// The rule.
-pub struct Fragmented;
-
 const KEY: (&str, u8) = ("fragmentation", 6);
 
-impl Rule for Fragmented {
-    fn key(&self) -> &'static str {
-        KEY.0
-    }
-
-    fn number(&self) -> u8 {
-        KEY.1
-    }
-
-    fn check(&self, view: &View) -> Outcome {
-        let wsl = view.host.as_ref().is_some_and(|host| host.wsl);
-        per_holder(view, |holder, gpu| one(holder, gpu, wsl))
-    }
-}
+/// The rule.
+pub static RULE: PerHolder = PerHolder { key: KEY.0, number: KEY.1, ask: one };
 
 /// The cache of one process, by what can be done with it.
 struct Cache {
@@ -42,7 +28,8 @@ struct Cache {
     largest: Bytes,
 }
 
-fn one(holder: &Holder, gpu: &GpuView, wsl: bool) -> Answer {
+fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
+    let wsl = view.host.as_ref().is_some_and(|host| host.wsl);
     let device = match device(holder) {
         Ok(device) => device,
         Err(answer) => return answer,
@@ -105,9 +92,6 @@ fn finding(
     if retries > 0 {
         found.evidence.push(format!("the cache was emptied {retries} times to find room"));
     }
-    let on = device.expandable_segments.get() == Some(true)
-        || already(holder, KEY.1, "expandable_segments");
-    let told = device.expandable_segments.value().is_some() || environment(holder).is_some();
     // What is set and does not do what it is meant to.
     for set in settings(holder).iter().filter(|set| set.name.starts_with("PYTORCH_")) {
         let key = set.key.as_ref().map_or_else(String::new, |key| format!(" {key}"));
@@ -115,28 +99,7 @@ fn finding(
         found.evidence.extend(problem);
     }
     if in_pieces {
-        if on {
-            found.evidence.push("expandable segments are on already".to_owned());
-        } else if !told {
-            let text = "whether expandable segments are on already is not known";
-            found.evidence.push(text.to_owned());
-        }
-        let more = cache.cached - cache.private;
-        // Of what cannot be told nothing is sure to come back.
-        let least = cache.releasable.unwrap_or(Bytes::ZERO);
-        let bytes = (cache.fragmented - cache.private).max(least);
-        let saves = saving(holder, [least.0, bytes.0, more.0], Provenance::Read).filter(|_| told);
-        let unite = if on || wsl {
-            // Living blocks pin the holes, or the platform has no such segments: only like sizes
-            // help.
-            let when = if on { When::AlreadyExpandable } else { When::FragmentedNoVirtualMemory };
-            // Large enough for most tensors, small enough to keep large blocks whole.
-            let value = |name: &str| (name == "split").then(|| "256".to_owned());
-            fix(holder, (KEY.1, "make the sizes alike"), &[when], None, &value)
-        } else {
-            fix(holder, (KEY.1, "let segments grow"), &[When::Fragmented], saves, &|_| None)
-        };
-        found.fixes.extend(unite);
+        unite(&mut found, holder, device, cache, wsl);
     }
     if let Some(exact) = cache.releasable.filter(|bytes| *bytes >= Bytes::mib(256)) {
         let saves = saving(holder, [exact.0; 3], Provenance::Read);
@@ -144,4 +107,31 @@ fn finding(
         found.fixes.extend(fix(holder, title, &[When::Releasable], saves, &|_| None));
     }
     found
+}
+
+/// How the pieces become one, and what that gives back.
+fn unite(found: &mut Finding, holder: &Holder, device: &AllocatorDevice, cache: &Cache, wsl: bool) {
+    let on = device.expandable_segments.get() == Some(true)
+        || already(holder, KEY.1, "expandable_segments");
+    let told = device.expandable_segments.value().is_some() || environment(holder).is_some();
+    if on {
+        found.evidence.push("expandable segments are on already".to_owned());
+    } else if !told {
+        let text = "whether expandable segments are on already is not known";
+        found.evidence.push(text.to_owned());
+    }
+    let more = cache.cached - cache.private;
+    // Of what cannot be told nothing is sure to come back.
+    let least = cache.releasable.unwrap_or(Bytes::ZERO);
+    let bytes = (cache.fragmented - cache.private).max(least);
+    let saves = saving(holder, [least.0, bytes.0, more.0], Provenance::Read).filter(|_| told);
+    found.fixes.extend(if on || wsl {
+        // Living blocks pin the holes, or the platform has no such segments: only like sizes help.
+        let when = if on { When::AlreadyExpandable } else { When::FragmentedNoVirtualMemory };
+        // Large enough for most tensors, small enough to keep large blocks whole.
+        let value = |name: &str| (name == "split").then(|| "256".to_owned());
+        fix(holder, (KEY.1, "make the sizes alike"), &[when], None, &value)
+    } else {
+        fix(holder, (KEY.1, "let segments grow"), &[When::Fragmented], saves, &|_| None)
+    });
 }

@@ -1,8 +1,9 @@
 //! "It fails after ten minutes": what grows, and when the GPU is full.
 
 use super::common::{
-    Answer, about, device, fix, gathered, not_told, per_holder, room, software_key, uses_torch,
+    Answer, about, device, fix, gathered, not_told, room, software_key, uses_torch,
 };
+use super::per_holder::per_holder;
 use super::{Finding, Outcome, Rule, Severity, served};
 use crate::analyze::workload::Software;
 use crate::analyze::{GpuView, Growth, Holder, View};

@@ -1,19 +1,13 @@
 //! Limits that are not the card's: a slice of it, a quota of MPS, an allocator without a cache.
 
-use super::common::{
-    Answer, about, fix, margin, not_told, per_holder, uses_torch, variable, workload,
-};
-use super::{Outcome, Rule, Severity};
+use super::Severity;
+use super::common::{Answer, about, fix, margin, not_told, uses_torch, variable, workload};
+use super::per_holder::PerHolder;
 use crate::analyze::workload::Software;
 use crate::analyze::{GpuView, Holder, View};
 use crate::oom::When;
 use crate::sample::Why;
 use crate::units::{Bytes, age};
-
-/// A slice or a quota instead of the whole card.
-pub struct OtherLimit;
-/// An allocator that was told not to cache.
-pub struct NoCaching;
 
 const LIMIT: &str = "mig_limit";
 const CACHING: &str = "no_caching";
@@ -22,33 +16,12 @@ const IN_EARNEST_MS: u64 = 600_000;
 /// How MPS's clients are limited: `0=2G,1=10240M`.
 const QUOTA: &str = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
 
-impl Rule for OtherLimit {
-    fn key(&self) -> &'static str {
-        LIMIT
-    }
+/// A slice or a quota instead of the whole card.
+pub static OTHER_LIMIT: PerHolder = PerHolder { key: LIMIT, number: 0, ask: limit };
 
-    fn number(&self) -> u8 {
-        0
-    }
-
-    fn check(&self, view: &View) -> Outcome {
-        per_holder(view, |holder, gpu| limit(view, holder, gpu))
-    }
-}
-
-impl Rule for NoCaching {
-    fn key(&self) -> &'static str {
-        CACHING
-    }
-
-    fn number(&self) -> u8 {
-        0
-    }
-
-    fn check(&self, view: &View) -> Outcome {
-        per_holder(view, |holder, _| no_caching(holder))
-    }
-}
+/// An allocator that was told not to cache.
+pub static NO_CACHING: PerHolder =
+    PerHolder { key: CACHING, number: 0, ask: |_, holder, _| no_caching(holder) };
 
 fn limit(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     let slice = slice(view, holder, gpu);

@@ -14,6 +14,7 @@ mod growth;
 mod leftovers;
 mod limits;
 mod offload;
+mod per_holder;
 mod preallocated;
 mod rank;
 mod served;
@@ -129,19 +130,19 @@ pub trait Rule: Sync {
 
 /// Every rule. Help, reports and `run` come from this table.
 pub static RULES: &[&dyn Rule] = &[
-    &context::Context,
-    &four_bit::FourBit,
+    &context::RULE,
+    &four_bit::RULE,
     &leftovers::Leftovers,
-    &activations::SmallerStep,
-    &offload::Offload,
-    &fragmentation::Fragmented,
-    &activations::Checkpointing,
+    &activations::SMALLER_STEP,
+    &offload::RULE,
+    &fragmentation::RULE,
+    &activations::CHECKPOINTING,
     &consumers::Consumers,
-    &does_not_fit::DoesNotFit,
+    &does_not_fit::RULE,
     &growth::Grows,
-    &preallocated::Preallocated,
-    &limits::OtherLimit,
-    &limits::NoCaching,
+    &preallocated::RULE,
+    &limits::OTHER_LIMIT,
+    &limits::NO_CACHING,
     &faults::Faults,
 ];
 

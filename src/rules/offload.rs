@@ -1,10 +1,10 @@
 //! Fix 5: layers, experts or encoders on the CPU; and the way back, where there is room.
 
 use super::common::{
-    Answer, WORTH, about, facts, fix, margin, not_told, per_holder, severity, shared, short, whole,
-    workload,
+    Answer, WORTH, about, facts, fix, margin, not_told, severity, shared, short, whole, workload,
 };
-use super::{Fix, Outcome, Rule, Severity};
+use super::per_holder::PerHolder;
+use super::{Fix, Severity};
 use crate::analyze::workload::{Setting, Software, Workload};
 use crate::analyze::{GpuView, Holder, View};
 use crate::model::ModelFacts;
@@ -12,24 +12,10 @@ use crate::model::plan::Settings;
 use crate::oom::When;
 use crate::units::Bytes;
 
-/// The rule.
-pub struct Offload;
-
 const KEY: (&str, u8) = ("offload", 5);
 
-impl Rule for Offload {
-    fn key(&self) -> &'static str {
-        KEY.0
-    }
-
-    fn number(&self) -> u8 {
-        KEY.1
-    }
-
-    fn check(&self, view: &View) -> Outcome {
-        per_holder(view, |holder, gpu| one(view, holder, gpu))
-    }
-}
+/// The rule.
+pub static RULE: PerHolder = PerHolder { key: KEY.0, number: KEY.1, ask: one };
 
 fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     let workload = match workload(holder) {

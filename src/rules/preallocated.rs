@@ -1,17 +1,13 @@
 //! Memory that is held by design: frameworks and servers that take their share at the start.
 
-use super::common::{
-    Answer, WORTH, about, already, facts, fix, not_told, per_holder, saving, whole, workload,
-};
-use super::{Fix, Outcome, Provenance, Rule, Severity, served};
+use super::common::{Answer, WORTH, about, already, facts, fix, not_told, saving, whole, workload};
+use super::per_holder::PerHolder;
+use super::{Fix, Provenance, Severity, served};
 use crate::analyze::workload::{Setting, Software, Workload};
 use crate::analyze::{GpuView, Holder, View};
 use crate::oom::When;
 use crate::sample::{ServerSample, Why};
 use crate::units::Bytes;
-
-/// The rule.
-pub struct Preallocated;
 
 /// It is about who holds memory, as fix 3 is.
 const KEY: (&str, u8) = ("preallocated", 3);
@@ -20,19 +16,8 @@ const LOADING_MS: u64 = 30_000;
 /// What a server needs besides weights and cache.
 const BESIDE: u64 = 3 << 29;
 
-impl Rule for Preallocated {
-    fn key(&self) -> &'static str {
-        KEY.0
-    }
-
-    fn number(&self) -> u8 {
-        KEY.1
-    }
-
-    fn check(&self, view: &View) -> Outcome {
-        per_holder(view, |holder, gpu| one(view, holder, gpu))
-    }
-}
+/// The rule.
+pub static RULE: PerHolder = PerHolder { key: KEY.0, number: KEY.1, ask: one };
 
 /// Who takes what, and unless which variable says otherwise.
 struct Taker {

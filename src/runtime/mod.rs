@@ -19,6 +19,7 @@ pub mod live;
 pub mod looper;
 pub mod models;
 pub mod options;
+pub mod panics;
 pub mod parking;
 pub mod player;
 pub mod presence;

@@ -109,6 +109,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, chown};
 
     use super::*;
+    use crate::runtime::serve::textfile;
 
     /// On a thread of its own, whose rights are then gone: the line of its status.
     fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> (T, String) {
@@ -161,6 +162,10 @@ mod tests {
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o1777)).unwrap();
         chown(&file, Some(65533), None).unwrap();
         let (new, path) = (folder.join("new"), file.clone());
+        let asked = path.clone();
+        let (outcome, _) = on_a_thread(move || shed(|| textfile::try_out(&asked)));
+        assert_eq!(outcome.unwrap().kept, LOOK | WRITE[2]);
+        assert_eq!(fs::read(&file).unwrap(), b"x", "a trial replaces nothing");
         let replaced = on_a_thread(move || {
             shed(|| fs::write(&new, "y").and_then(|()| fs::rename(&new, &path)))
         });

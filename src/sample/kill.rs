@@ -103,9 +103,38 @@ pub enum KillStep {
     Finished,
 }
 
-/// `TERM` for 15.
+/// `TERM` for 15; `signal 40` for one without a name.
 pub fn signal_name(signal: i32) -> String {
-    let known = [(1, "HUP"), (2, "INT"), (9, "KILL"), (10, "USR1"), (15, "TERM"), (18, "CONT")];
-    let name = known.iter().find(|(number, _)| *number == signal).map(|(_, name)| *name);
-    name.map_or_else(|| format!("signal {signal}"), ToOwned::to_owned)
+    named(signal).map_or_else(|| signal_words(signal), ToOwned::to_owned)
+}
+
+/// `signal TERM` for 15, `signal 40` for one without a name: for a sentence.
+pub fn signal_words(signal: i32) -> String {
+    named(signal).map_or_else(|| format!("signal {signal}"), |name| format!("signal {name}"))
+}
+
+/// As `kill` takes it, without SIG.
+fn named(signal: i32) -> Option<&'static str> {
+    let known = nix::sys::signal::Signal::try_from(signal).ok()?;
+    Some(known.as_str().trim_start_matches("SIG"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_have_one_name_each() {
+        for (signal, name) in [(1, "HUP"), (2, "INT"), (9, "KILL"), (11, "SEGV"), (18, "CONT")] {
+            assert_eq!(signal_name(signal), name);
+            assert_eq!(signal_words(signal), format!("signal {name}"));
+        }
+        // Real-time signals have numbers only.
+        for (signal, words) in [(40, "signal 40"), (0, "signal 0"), (-1, "signal -1")] {
+            assert_eq!(
+                (signal_name(signal).as_str(), signal_words(signal).as_str()),
+                (words, words)
+            );
+        }
+    }
 }

@@ -30,6 +30,7 @@ pub use gpu::{
 };
 pub use kill::{
     KillEvent, KillMark, KillMarked, KillOrder, KillPreset, KillStep, KillTarget, signal_name,
+    signal_words,
 };
 pub use machine::{
     Access, CAP_KILL, CAP_SYS_PTRACE, DeviceFile, LibraryFile, MachineFacts, ModuleFacts, PciGpu,

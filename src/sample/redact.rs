@@ -2,6 +2,8 @@
 //! never leaves the machine by itself, and are hidden in everything that does: reports and
 //! recordings. Pure.
 
+mod quoted;
+
 /// What stands in place of a secret.
 const HIDDEN: &str = "***";
 
@@ -149,6 +151,12 @@ fn words(argument: &str) -> String {
     if argument.contains("PRIVATE KEY-----") {
         return HIDDEN.to_owned();
     }
+    let around: Vec<String> = quoted::around(argument).into_iter().map(plain_words).collect();
+    around.join(HIDDEN)
+}
+
+/// Words without a named secret in quotes.
+fn plain_words(argument: &str) -> String {
     let mut text = String::with_capacity(argument.len());
     let mut hide_next = false;
     // Of a secret with blanks in it: what ends it.

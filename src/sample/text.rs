@@ -3,9 +3,12 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use serde::Serialize;
+use serde_json::ser::Formatter;
 use unicode_width::UnicodeWidthChar;
 
 /// Stands for what cannot be shown as it is.
@@ -64,6 +67,29 @@ pub fn clean_json(json: &str) -> String {
         }
     }
     out
+}
+
+/// Writes JSON on one line as [`clean_json`] makes it.
+///
+/// # Errors
+/// Where the output fails, or the value is none of JSON.
+pub fn write_json(out: impl io::Write, value: &impl Serialize) -> serde_json::Result<()> {
+    value.serialize(&mut serde_json::Serializer::with_formatter(out, Harmless))
+}
+
+struct Harmless;
+
+impl Formatter for Harmless {
+    fn write_string_fragment<W>(&mut self, out: &mut W, fragment: &str) -> io::Result<()>
+    where
+        W: ?Sized + io::Write,
+    {
+        // What nearly every name and command line is made of.
+        if fragment.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+            return out.write_all(fragment.as_bytes());
+        }
+        out.write_all(clean_json(fragment).as_bytes())
+    }
 }
 
 /// [`clean`], and `?` for every character outside ASCII, one for each column.
@@ -236,6 +262,10 @@ mod tests {
         assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap(), value);
         assert!(json.contains("訓練 é\\u007f\\u009b31m\\u202e\\ud83c\\udffb\\n"), "{json}");
         assert!(json.lines().all(|line| clean(line) == line), "{json}");
+        // The same on one line.
+        let mut line = Vec::new();
+        write_json(&mut line, &value).unwrap();
+        assert_eq!(String::from_utf8(line).unwrap(), clean_json(&value.to_string()));
     }
 
     #[test]

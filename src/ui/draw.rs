@@ -21,6 +21,7 @@ use super::panes::{
     Scene, detail, fixes, footer, gpus, header, help, hosts, kill, nogpu, table, tabs, text,
     timeline,
 };
+use super::rows::Subject;
 use crate::analyze::Freshness;
 
 /// From this height on there are rules and fixes.
@@ -212,20 +213,8 @@ fn selected(canvas: &mut Canvas<'_>, scene: &Scene<'_>, area: Rect) {
     match (scene.holder(), scene.row()) {
         (Some(holder), _) => detail::summary(&mut doc, scene, holder),
         (None, Some(row)) => {
-            if let super::rows::Subject::Unaccounted(gpu, bytes) = row.subject {
-                let title = match gpu.sample.unlisted() {
-                    Some(_) => format!("{bytes} used, and by whom is not told"),
-                    None => format!("{bytes} unaccounted: used, and in no process's name"),
-                };
-                doc.line(&title, canvas.look.theme.strong);
-                for cause in &gpu.unaccounted_causes {
-                    doc.bullet(
-                        canvas.look.glyphs.dot,
-                        canvas.look.theme.dim,
-                        &cause.text,
-                        canvas.look.theme.text,
-                    );
-                }
+            if let Subject::Unaccounted(gpu, bytes) = row.subject {
+                detail::unaccounted(&mut doc, gpu, bytes);
             }
         }
         (None, None) => {}

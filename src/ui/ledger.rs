@@ -59,6 +59,11 @@ pub fn distribute(parts: &[(u64, bool)], cells: usize) -> Vec<usize> {
     shares
 }
 
+/// A part of a GPU's memory that is no single holder's.
+fn plain(bytes: Bytes, glyph: &'static str, style: Style, name: &str) -> Segment {
+    Segment { bytes, glyph, style, name: name.to_owned(), holder: None }
+}
+
 /// The segments of a GPU, `named` of its holders by name.
 pub fn segments(
     app: &App,
@@ -68,13 +73,33 @@ pub fn segments(
     named: usize,
 ) -> Vec<Segment> {
     let (theme, glyphs) = (&app.settings.look.theme, &app.settings.look.glyphs);
-    let segment = |bytes, glyph, style, name: &str| Segment {
-        bytes,
-        glyph,
-        style,
-        name: name.to_owned(),
-        holder: None,
-    };
+    let mut all = held(app, ledger, holders, named);
+    if is_split(gpu) {
+        all.push(plain(ledger.unaccounted, glyphs.others, theme.text, "MIG instances"));
+    } else {
+        let style = theme.unaccounted;
+        all.push(plain(ledger.unaccounted, glyphs.unaccounted, style, nobodys(gpu)));
+    }
+    if ledger.unified {
+        all.push(plain(ledger.host, glyphs.host, theme.text, "host"));
+    }
+    let free = if ledger.unified { "available" } else { "free" };
+    all.push(plain(ledger.free, glyphs.free, theme.free, free));
+    if ledger.reserved_known {
+        all.push(plain(ledger.reserved, glyphs.reserved, theme.reserved, "driver"));
+    }
+    if is_old(gpu) {
+        for segment in &mut all {
+            segment.style = theme.dim;
+        }
+    }
+    all.retain(|segment| segment.bytes > Bytes::ZERO);
+    all
+}
+
+/// What processes hold: the first ones by name, and the rest together.
+fn held(app: &App, ledger: &Ledger, holders: &[&Holder], named: usize) -> Vec<Segment> {
+    let (theme, glyphs) = (&app.settings.look.theme, &app.settings.look.glyphs);
     let mut all = Vec::with_capacity(holders.len() + 6);
     let mut held = ledger.processes + ledger.survivors;
     let (mut rest, mut rest_zombies) = ((Bytes::ZERO, 0_usize), (Bytes::ZERO, 0_usize));
@@ -94,15 +119,15 @@ pub fn segments(
         let loose = loose.unwrap_or_default().min(bytes);
         all.push(Segment {
             holder: Some((holder.pid, holder.index)),
-            ..segment(bytes.saturating_sub(loose), glyph, style, &short_name(holder))
+            ..plain(bytes.saturating_sub(loose), glyph, style, &short_name(holder))
         });
         if loose > Bytes::ZERO {
-            all.push(segment(loose, glyphs.cached, style, "cached"));
+            all.push(plain(loose, glyphs.cached, style, "cached"));
         }
     }
     if rest_zombies.1 > 0 {
         let name = count(rest_zombies.1, "zombie");
-        all.push(segment(rest_zombies.0, glyphs.others, theme.bad, &name));
+        all.push(plain(rest_zombies.0, glyphs.others, theme.bad, &name));
     }
     rest.0 += held;
     if rest.0 > Bytes::ZERO {
@@ -111,28 +136,8 @@ pub fn segments(
             n if named == 0 && rest_zombies.1 == 0 => count(n, "holder"),
             n => format!("{n} more"),
         };
-        all.push(segment(rest.0, glyphs.others, theme.text, &name));
+        all.push(plain(rest.0, glyphs.others, theme.text, &name));
     }
-    if is_split(gpu) {
-        all.push(segment(ledger.unaccounted, glyphs.others, theme.text, "MIG instances"));
-    } else {
-        let style = theme.unaccounted;
-        all.push(segment(ledger.unaccounted, glyphs.unaccounted, style, nobodys(gpu)));
-    }
-    if ledger.unified {
-        all.push(segment(ledger.host, glyphs.host, theme.text, "host"));
-    }
-    let free = if ledger.unified { "available" } else { "free" };
-    all.push(segment(ledger.free, glyphs.free, theme.free, free));
-    if ledger.reserved_known {
-        all.push(segment(ledger.reserved, glyphs.reserved, theme.reserved, "driver"));
-    }
-    if is_old(gpu) {
-        for segment in &mut all {
-            segment.style = theme.dim;
-        }
-    }
-    all.retain(|segment| segment.bytes > Bytes::ZERO);
     all
 }
 

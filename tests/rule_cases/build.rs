@@ -34,6 +34,11 @@ pub fn tight(tenths: u64, free: u64) -> GpuSample {
     gpu
 }
 
+/// 500 as a training run of PyTorch.
+pub fn trainer() -> ProcSample {
+    runs("python train.py --lr 1e-4 --batch_size 16 --gradient_accumulation_steps 2")
+}
+
 /// 500 with this command line and an environment that says nothing.
 pub fn runs(command: &str) -> ProcSample {
     let words: Vec<&str> = command.split_whitespace().collect();

@@ -13,6 +13,7 @@ use vramlens::sample::*;
 pub fn cases() -> Vec<Case> {
     let mut all = consumers();
     all.extend(preallocated());
+    all.extend(preallocated_untold());
     all.extend(slices());
     all.extend(caching());
     all
@@ -69,18 +70,19 @@ fn consumers() -> Vec<Case> {
 
 const JAX: &str = "python -m maxtext.train run";
 
+const PREALLOCATED: &str = "preallocated";
+const FOLDER: &str = "/models/llama";
+
 fn preallocated() -> Vec<Case> {
-    const RULE: &str = "preallocated";
-    const FOLDER: &str = "/models/llama";
     vec![
         case(
-            RULE,
+            PREALLOCATED,
             "JAX with three quarters",
             || view(on(600), runs(JAX)),
             Hit("500 holds 60.0 GiB by design: JAX", "XLA_PYTHON_CLIENT_PREALLOCATE=false", [0, 0]),
         ),
         case(
-            RULE,
+            PREALLOCATED,
             "vLLM whose weights are known",
             || {
                 let command = "vllm serve /models/llama --gpu-memory-utilization 0.85";
@@ -89,13 +91,13 @@ fn preallocated() -> Vec<Case> {
             Hit("500 holds 68.0 GiB by design: vLLM", "--gpu-memory-utilization 0.5", [240, 270]),
         ),
         case(
-            RULE,
+            PREALLOCATED,
             "vLLM whose weights are not known",
             || view(on(700), runs("vllm serve meta/x")),
             Hit("500 holds 70.0 GiB by design: vLLM", "--gpu-memory-utilization 0.50", [0, 0]),
         ),
         case(
-            RULE,
+            PREALLOCATED,
             "JAX that was told not to",
             || {
                 let off = [("XLA_PYTHON_CLIENT_PREALLOCATE", "false")];
@@ -103,9 +105,14 @@ fn preallocated() -> Vec<Case> {
             },
             Clear,
         ),
-        case(RULE, "JAX that holds little", || view(on(20), runs(JAX)), Clear),
+        case(PREALLOCATED, "JAX that holds little", || view(on(20), runs(JAX)), Clear),
+    ]
+}
+
+fn preallocated_untold() -> Vec<Case> {
+    vec![
         case(
-            RULE,
+            PREALLOCATED,
             "a server that is still loading",
             || {
                 let mut view = view(on(700), runs("vllm serve meta/x"));
@@ -115,19 +122,19 @@ fn preallocated() -> Vec<Case> {
             NotYet("still loading"),
         ),
         case(
-            RULE,
+            PREALLOCATED,
             "a GPU that does not tell its memory",
             || view(untold(on(600)), runs(JAX)),
             CannotTell("the memory of GPU 0 is not known"),
         ),
         case(
-            RULE,
+            PREALLOCATED,
             "arguments that may not be read",
             || view(on(600), mute()),
             CannotTell("the command line of 500: no permission"),
         ),
         case(
-            RULE,
+            PREALLOCATED,
             "an environment that was not read",
             || {
                 let mut process = runs(JAX);

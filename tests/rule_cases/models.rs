@@ -7,8 +7,11 @@ use vramlens::analyze::View;
 
 pub fn cases() -> Vec<Case> {
     let mut all = context();
+    all.extend(context_untold());
     all.extend(four_bit());
+    all.extend(four_bit_untold());
     all.extend(offload());
+    all.extend(offload_untold());
     all.extend(does_not_fit());
     all
 }
@@ -24,17 +27,18 @@ fn long() -> View {
     knows(view(on(200), server("-c 32768")), FILE, model("8B"))
 }
 
+const CONTEXT: &str = "context";
+
 fn context() -> Vec<Case> {
-    const RULE: &str = "context";
     vec![
         case(
-            RULE,
+            CONTEXT,
             "a long context",
             long,
             Hit("500 keeps 4.0 GiB for 32768 tokens", "-c 16384", [19, 22]),
         ),
         case(
-            RULE,
+            CONTEXT,
             "a cache in 8 bits: only the context is left",
             || {
                 let process = server("-c 65536 -ctk q8_0 -ctv q8_0");
@@ -43,13 +47,13 @@ fn context() -> Vec<Case> {
             Hit("500 keeps 4.2 GiB for 65536 tokens", "-c 32768", [19, 24]),
         ),
         case(
-            RULE,
+            CONTEXT,
             "four slots with a context each",
             || knows(view(on(200), server("-c 32768 -np 4")), FILE, model("8B")),
             Hit("500 keeps 4.0 GiB for 32768 tokens", "-np 1 -c 8192", [28, 33]),
         ),
         case(
-            RULE,
+            CONTEXT,
             "an Ollama runner: the variable is for one sequence",
             || {
                 let command = format!("ollama runner --model {FILE} --ctx-size 32768 --parallel 2");
@@ -58,38 +62,43 @@ fn context() -> Vec<Case> {
             Hit("500 keeps 4.0 GiB for 32768 tokens", "OLLAMA_", [19, 22]),
         ),
         case(
-            RULE,
+            CONTEXT,
             "a short context",
             || knows(view(on(200), server("-c 2048")), FILE, model("8B")),
             Clear,
         ),
         case(
-            RULE,
+            CONTEXT,
             "the cache is in host memory",
             || knows(view(on(200), server("-c 32768 -nkvo")), FILE, model("8B")),
             Clear,
         ),
+        case(CONTEXT, "a pool that is fixed", || view(on(200), runs("vllm serve /m/x")), Clear),
+    ]
+}
+
+fn context_untold() -> Vec<Case> {
+    vec![
         case(
-            RULE,
+            CONTEXT,
             "arguments that may not be read",
             || view(on(200), mute()),
             CannotTell("the command line of 500: no permission"),
         ),
-        case(RULE, "a pool that is fixed", || view(on(200), runs("vllm serve /m/x")), Clear),
         case(
-            RULE,
+            CONTEXT,
             "the model has not been read yet",
             || view(on(200), server("-c 32768")),
             NotYet("the model of 500 has not been read yet"),
         ),
         case(
-            RULE,
+            CONTEXT,
             "the model cannot be read",
             || cannot_read(view(on(200), server("-c 32768")), FILE),
             CannotTell("no permission"),
         ),
         case(
-            RULE,
+            CONTEXT,
             "no context was given",
             || knows(view(on(200), server("")), FILE, model("8B")),
             CannotTell("without a context"),
@@ -100,23 +109,24 @@ fn context() -> Vec<Case> {
 const FOLDER: &str = "/models/llama";
 const CHAT: &str = "python chat.py --model_name_or_path /models/llama";
 
+const FOUR_BIT: &str = "four_bit";
+
 fn four_bit() -> Vec<Case> {
-    const RULE: &str = "four_bit";
     vec![
         case(
-            RULE,
+            FOUR_BIT,
             "a 16-bit file of llama.cpp",
             long,
             Hit("500 holds 15.0 GiB of weights in 16 bits", "-m MODEL-Q4_K_M.gguf", [90, 105]),
         ),
         case(
-            RULE,
+            FOUR_BIT,
             "transformers in 16 bits",
             || knows(view(on(170), runs(CHAT)), FOLDER, model("8B")),
             Hit("500 holds 15.0 GiB of weights in 16 bits", "quantization_config=", [94, 99]),
         ),
         case(
-            RULE,
+            FOUR_BIT,
             "a name on a hub, and one of its parts open",
             || {
                 let mut process = runs("python chat.py --model_name_or_path meta/llama");
@@ -126,7 +136,7 @@ fn four_bit() -> Vec<Case> {
             Hit("500 holds 15.0 GiB of weights in 16 bits", "quantization_config=", [94, 99]),
         ),
         case(
-            RULE,
+            FOUR_BIT,
             "loaded in float32 by accident",
             || {
                 let process = allocator(runs(CHAT), torch(300, 310, 301));
@@ -139,37 +149,42 @@ fn four_bit() -> Vec<Case> {
             ),
         ),
         case(
-            RULE,
+            FOUR_BIT,
             "a 4-bit file",
             || knows(view(on(200), server("-c 32768")), FILE, small("8B")),
             Clear,
         ),
         case(
-            RULE,
+            FOUR_BIT,
             "a name that says so",
             || view(on(170), runs("python chat.py --model_name_or_path /m/Llama-AWQ")),
             Clear,
         ),
         case(
-            RULE,
+            FOUR_BIT,
             "it holds less than its file",
             || knows(view(on(70), runs(CHAT)), FOLDER, model("8B")),
             Clear,
         ),
+    ]
+}
+
+fn four_bit_untold() -> Vec<Case> {
+    vec![
         case(
-            RULE,
+            FOUR_BIT,
             "the model has not been read yet",
             || view(on(170), runs(CHAT)),
             NotYet("has not been read yet"),
         ),
         case(
-            RULE,
+            FOUR_BIT,
             "whether it holds less than its file is not told",
             || bytes_untold(knows(view(on(170), runs(CHAT)), FOLDER, model("8B"))),
             CannotTell("does not tell what 500 holds"),
         ),
         case(
-            RULE,
+            FOUR_BIT,
             "a name on a hub",
             || view(on(170), runs("python chat.py --model_name_or_path meta/llama")),
             CannotTell("which model 500 runs is not known"),
@@ -177,29 +192,30 @@ fn four_bit() -> Vec<Case> {
     ]
 }
 
+const OFFLOAD: &str = "offload";
+
 fn offload() -> Vec<Case> {
-    const RULE: &str = "offload";
     vec![
         case(
-            RULE,
+            OFFLOAD,
             "a full GPU",
             || knows(view(tight(200, 2), server("-c 32768")), FILE, model("8B")),
             Hit("500 has 33 of 33 layers on the GPU", "-ngl 3", [12, 40]),
         ),
         case(
-            RULE,
+            OFFLOAD,
             "a full GPU, and experts",
             || knows(view(tight(650, 2), server("-c 8192")), FILE, model("30B-A3B")),
             Hit("500 has 49 of 49 layers on the GPU", "-ncmoe 2", [12, 40]),
         ),
         case(
-            RULE,
+            OFFLOAD,
             "layers on the CPU although there is room",
             || knows(view(on(100), server("-c 8192 -ngl 20")), FILE, model("8B")),
             Hit("500 has room for 13 layers more", "-ngl 33", [0, 0]),
         ),
         case(
-            RULE,
+            OFFLOAD,
             "a pipeline of diffusers on a full GPU",
             || {
                 let command = "python make.py --pretrained_vae_model_name_or_path m/x";
@@ -207,21 +223,26 @@ fn offload() -> Vec<Case> {
             },
             Hit("500 keeps all of its parts on the GPU", "pipe.enable_model_cpu_offload()", [0, 0]),
         ),
-        case(RULE, "everything on a GPU with room", long, Clear),
+        case(OFFLOAD, "everything on a GPU with room", long, Clear),
+    ]
+}
+
+fn offload_untold() -> Vec<Case> {
+    vec![
         case(
-            RULE,
+            OFFLOAD,
             "the model has not been read yet",
             || view(tight(200, 2), server("-c 32768")),
             NotYet("has not been read yet"),
         ),
         case(
-            RULE,
+            OFFLOAD,
             "the GPU does not tell its memory",
             || knows(view(untold(on(200)), server("-c 32768")), FILE, model("8B")),
             CannotTell("the memory of GPU 0 is not known"),
         ),
         case(
-            RULE,
+            OFFLOAD,
             "a pipeline on a GPU that does not tell its memory",
             || {
                 view(
@@ -232,7 +253,7 @@ fn offload() -> Vec<Case> {
             CannotTell("the memory of GPU 0 is not known"),
         ),
         case(
-            RULE,
+            OFFLOAD,
             "a pipeline on a full GPU that does not tell what it holds",
             || {
                 let command = "python make.py --pretrained_vae_model_name_or_path m/x";
@@ -241,7 +262,7 @@ fn offload() -> Vec<Case> {
             CannotTell("does not tell what 500 holds"),
         ),
         case(
-            RULE,
+            OFFLOAD,
             "layers on the CPU, and whether they are on one GPU is not told",
             || {
                 let view = view(on(100), server("-c 8192 -ngl 20"));

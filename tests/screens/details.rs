@@ -43,7 +43,8 @@ fn the_mark_of_the_order_touches_no_other_title() {
 fn who_would_be_ended_is_told_with_all_of_the_reason() {
     let mut app = app(&COLOUR);
     let mut dialog = scenes::dialog();
-    let reason = "zombie: the leader of its process group, 39980, is gone since two days and a half";
+    let reason =
+        "zombie: the leader of its process group, 39980, is gone since two days and a half";
     dialog.rows[0].note = reason.into();
     app.kill = Some(dialog.clone());
     for size in [(60, 24), (80, 24), (160, 50)] {

@@ -109,27 +109,35 @@ impl Figure {
         })
     }
 
-    /// As SVG, of this size in pixels.
+    /// Laid out for this size in pixels.
     ///
     /// # Errors
     /// Where that is too small.
-    pub fn svg(&self, size: (u32, u32)) -> Result<String, PictureError> {
-        Ok(svg::write(&layout::scene(self, size)?))
+    pub fn laid_out(&self, size: (u32, u32)) -> Result<LaidOut, PictureError> {
+        Ok(LaidOut(layout::scene(self, size)?))
+    }
+}
+
+/// A figure of one size: what both forms are written from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LaidOut(scene::Scene);
+
+impl LaidOut {
+    /// As SVG.
+    pub fn svg(&self) -> String {
+        svg::write(&self.0)
     }
 
-    /// As PNG, of this size in pixels.
+    /// As PNG.
     ///
     /// # Errors
-    /// Where that is too small.
-    pub fn png(&self, size: (u32, u32)) -> Result<Vec<u8>, PictureError> {
-        png::write(&layout::scene(self, size)?)
+    /// Where the encoder fails.
+    pub fn png(&self) -> Result<Vec<u8>, PictureError> {
+        png::write(&self.0)
     }
 
     /// Texts in such a PNG that have letters which its font lacks: a box stands for each of them.
-    ///
-    /// # Errors
-    /// Where that is too small.
-    pub fn unshown_in_png(&self, size: (u32, u32)) -> Result<usize, PictureError> {
-        Ok(png::unshown(&layout::scene(self, size)?))
+    pub fn unshown_in_png(&self) -> usize {
+        png::unshown(&self.0)
     }
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use self::wire::{Call, Reply, Request};
 use crate::ids::Stamp;
-use crate::sample::Tick;
+use crate::sample::{Tick, signal_words};
 use crate::source::{Progress, Source, SourceError, Wants};
 
 /// Processes that hang and cannot be ended, at the most; no other is started then.
@@ -199,7 +199,7 @@ impl Isolated {
         };
         let how = if let Some(status) = status {
             match (status.signal(), status.code()) {
-                (Some(signal), _) => format!("ended by {}", signal_name(signal)),
+                (Some(signal), _) => format!("ended by {}", signal_words(signal)),
                 (None, Some(code)) => format!("ended with code {code}"),
                 (None, None) => "ended".to_owned(),
             }
@@ -302,11 +302,6 @@ fn read(output: ChildStdout, to: &SyncSender<Reply>) {
     }
 }
 
-fn signal_name(number: i32) -> String {
-    let known = nix::sys::signal::Signal::try_from(number);
-    known.map_or_else(|_| format!("signal {number}"), |signal| signal.as_str().to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -330,7 +325,7 @@ mod tests {
     fn the_end_of_a_process_is_told_and_the_next_is_not_started_at_once() {
         for (script, how) in [
             ("exit 3", "ended with code 3"),
-            ("kill -SEGV $$", "ended by SIGSEGV"),
+            ("kill -SEGV $$", "ended by signal SEGV"),
             ("read line; echo nonsense; exec sleep 600", "closed its pipe"),
             ("exec sleep 600 >&-", "closed its pipe"),
         ] {

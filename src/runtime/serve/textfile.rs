@@ -1,6 +1,7 @@
 //! The newest page in a file, for the textfile collector of `node_exporter`.
 
 use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -27,13 +28,13 @@ impl Textfile {
     /// `complain` hears the first failure of a row.
     ///
     /// # Errors
-    /// Where the file cannot be written at all, or no thread is to be had.
+    /// Where there is no right to write the file, or no thread is to be had.
     pub fn spawn(
         file: &Path,
         mut pages: watch::Receiver<Page>,
         complain: impl Fn(&io::Error) + Send + 'static,
     ) -> io::Result<Self> {
-        write(file, &pages.borrow_and_update().prometheus.clone())?;
+        try_out(file)?;
         let ended = Arc::new(Mutex::new(false));
         let (stop, path) = (Arc::clone(&ended), file.to_owned());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
@@ -69,23 +70,35 @@ impl Textfile {
     }
 }
 
-/// Whether it can be written; an empty one is there then.
+/// Whether there is the right to write it. Nothing is left behind, and what is there stays.
 ///
 /// # Errors
-/// Where it cannot.
+/// Where there is none.
 pub fn try_out(file: &Path) -> io::Result<()> {
-    write(file, &Bytes::new())
+    let fresh = beside(file);
+    drop(open(&fresh)?);
+    std::fs::remove_file(&fresh)?;
+    match std::fs::symlink_metadata(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        // The right to replace a file is the right to take it away, which the kernel asks for
+        // before it sees that this is no folder.
+        Ok(_) => match std::fs::remove_dir(file) {
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(()),
+            other => other,
+        },
+    }
+}
+
+fn open(fresh: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(fresh)
 }
 
 /// A new file takes the place of the old at once, so that no half of it is ever read.
 fn write(file: &Path, page: &Bytes) -> io::Result<()> {
     let fresh = beside(file);
-    let mut out = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o644)
-        .open(&fresh)?;
+    let mut out = open(&fresh)?;
     let written = out.write_all(page).and_then(|()| std::fs::rename(&fresh, file));
     if written.is_err() {
         let _ = std::fs::remove_file(&fresh);
@@ -103,6 +116,8 @@ fn beside(file: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     #[test]
@@ -115,11 +130,40 @@ mod tests {
         }
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
         assert!(write(Path::new("/nowhere/x.prom"), &Bytes::new()).is_err());
+        // Nothing is written before there is something to read.
         let (pages, out) = watch::channel(Page::empty());
         let kept = Textfile::spawn(&file, out, |_| ()).unwrap();
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), "");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "a 2\n");
         kept.end();
         assert!(!file.exists());
         drop(pages);
+    }
+
+    #[test]
+    fn the_right_to_write_is_found_out_without_a_trace() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("vramlens.prom");
+        let names = || {
+            let all = std::fs::read_dir(dir.path()).unwrap();
+            all.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>()
+        };
+        try_out(&file).unwrap();
+        assert_eq!(names(), [""; 0]);
+        std::fs::write(&file, "a 1\n").unwrap();
+        let before = std::fs::metadata(&file).unwrap();
+        try_out(&file).unwrap();
+        let after = std::fs::metadata(&file).unwrap();
+        assert_eq!(
+            (before.ino(), before.modified().unwrap()),
+            (after.ino(), after.modified().unwrap())
+        );
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "a 1\n");
+        // What a file never takes the place of.
+        let folder = dir.path().join("empty");
+        std::fs::create_dir(&folder).unwrap();
+        assert_eq!(try_out(&folder).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        assert!(folder.is_dir());
+        assert_eq!(names().len(), 2);
+        assert_eq!(try_out(Path::new("/nowhere/x")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

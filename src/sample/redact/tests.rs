@@ -40,7 +40,7 @@ fn secrets_are_hidden() {
         (&["/usr/bin/mysql", "-phunter2", "-uroot"], "/usr/bin/mysql -p*** -uroot"),
         (&["redis-cli", "-a", "hunter2"], "redis-cli -a ***"),
         (&[r#"{"api_key":"hunter2","n":1}"#], r#"{"api_key":***,"n":1}"#),
-        (&[r#"{"api_key": "hunter2", "n": 1}"#], r#"{"api_key": *** "n": 1}"#),
+        (&[r#"{"api_key": "hunter2", "n": 1}"#], r#"{"api_key": ***, "n": 1}"#),
         (&["AccountName=a;AccountKey=hunter2==;X=1"], "AccountName=a;AccountKey=***;X=1"),
         (&["https://h/p#access_token=hunter2"], "https://h/p#access_token=***"),
         (&["https://hooks.slack.com/services/T/B/hunter2"], "https://hooks.slack.com/***"),
@@ -93,7 +93,84 @@ fn what_separates_within_a_secret_does_not_show_its_rest() {
     }
 }
 
+#[test]
+fn what_is_in_quotes_is_the_secret() {
+    for (argument, shown) in [
+        (r#"{"api_key":"hun,ter2"}"#, r#"{"api_key":***}"#),
+        (r#"{"n":1, "token" : "a\"b,c\\", "m":2}"#, r#"{"n":1, "token" : ***, "m":2}"#),
+        (r#"{"token":["a,b", "c]d"],"m":2}"#, r#"{"token":***],"m":2}"#),
+        ("{'password': 'a, b'}", "{'password': ***}"),
+        (r#"curl -d "{\"token\":\"a,\\\"b\"}" host"#, r#"curl -d "{\"token\":***}" host"#),
+        (r#"curl -d '{"a": 1, "token":"x y"}' host"#, r#"curl -d '{"a": 1, "token":***}' host"#),
+        ("X_TOKEN=\"a\"'b c'", "X_TOKEN=***"),
+        ("a=1;X_TOKEN='a,b'c\"d e\"; run", "a=1;X_TOKEN=***; run"),
+        (r#"os.environ["HF_TOKEN"] = "a,b"; run()"#, r#"os.environ["HF_TOKEN"] = ***; run()"#),
+        (r#"{"token":"it never ends, says"#, r#"{"token":***"#),
+    ] {
+        assert_eq!(redact(&[argument.to_owned()]), [shown], "{argument}");
+    }
+    for kept in
+        [r#"{"sort":"a,b","key":"c","pad_token":"<p>"}"#, r#"if key == "a": x"#, "token:", "="]
+    {
+        assert_eq!(redact(&[kept.to_owned()]), [kept]);
+    }
+}
+
+/// A process can make its arguments what it likes: none takes longer than its length asks for.
+#[test]
+fn no_argument_is_read_over_and_over() {
+    for pattern in [
+        "\"'=",
+        "token=\\",
+        "\\",
+        "\":",
+        "=",
+        "token=[\"",
+        "\\'\\\\'",
+        "\\\\\\'",
+        "' ",
+        "a:\"",
+        "token:'\\",
+    ] {
+        for head in ["", "token=\"a\"", "token:[\"", "token=\"a\"\\'"] {
+            let text = format!("{head}{}", pattern.repeat(100_000 / pattern.len()));
+            let shown = redact(&[text]).concat();
+            assert!(shown.len() <= 100_020, "{head} {pattern}");
+        }
+    }
+}
+
+/// A text with a secret in JSON, on its own and within a text of JSON, and in a script.
+fn in_json(name: &str, secret: &str) -> Vec<String> {
+    let quoted = |text: &str| serde_json::to_string(text).unwrap();
+    let value = quoted(secret);
+    let tight = format!("{{\"{name}\":{value}}}");
+    let among = format!("{{\"n\": 1, \"{name}\" : {value}, \"m\": [\"x\"]}}");
+    let list = format!("{{\"{name}\":[{value}, {value}],\"m\":2}}");
+    let script = format!("curl -d '{tight}' -H 'A: b' host");
+    let twice = quoted(&among);
+    let deep = quoted(&twice);
+    vec![tight, among, list, script, twice, deep, format!("{name}={value} run --now")]
+}
+
 proptest! {
+    #[test]
+    fn no_piece_of_a_secret_in_quotes_shows(
+        name in prop::sample::select(vec!["api_key", "token", "password", "clientSecret"]),
+        secret in r#"[ -~¡-ÿ→❤🔑"'\\\\,;:={}\[\]]{1,40}"#,
+    ) {
+        // Whatever it is, the same is shown.
+        for (argument, plain) in in_json(name, &secret).into_iter().zip(in_json(name, "x")) {
+            let shown = redact(&[argument]).concat();
+            prop_assert_eq!(&shown, &redact(&[plain]).concat());
+            let letters: Vec<char> = secret.chars().collect();
+            for piece in letters.windows(4).map(|piece| piece.iter().collect::<String>()) {
+                let of_the_text = in_json(name, "").iter().any(|text| text.contains(&piece));
+                prop_assert!(of_the_text || !shown.contains(&piece), "{}: {}", piece, shown);
+            }
+        }
+    }
+
     #[test]
     fn no_input_panics_and_no_argument_is_lost(arguments: Vec<String>) {
         prop_assert_eq!(redact(&arguments).len(), arguments.len());

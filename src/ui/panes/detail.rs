@@ -1,7 +1,7 @@
 //! One process in words: who it is, what it is and why, what its allocator says.
 
 use super::Scene;
-use crate::analyze::{Fragmentation, Holder, Weight};
+use crate::analyze::{Fragmentation, GpuView, Holder, Weight};
 use crate::fields::{self, FieldId, state_word};
 use crate::ids::Stamp;
 use crate::sample::{AllocatorBasis, AllocatorDevice, FreeBlocks, ProcSample, Reading, Why};
@@ -15,6 +15,20 @@ pub fn summary(doc: &mut Doc, scene: &Scene<'_>, holder: &Holder) {
     verdict(doc, holder);
     movement(doc, scene, holder);
     allocator(doc, holder, true);
+}
+
+/// Memory of a GPU that is in no process's name: what is known of it, and what may have it.
+pub fn unaccounted(doc: &mut Doc, gpu: &GpuView, bytes: Bytes) {
+    let (theme, sign) = (doc.look().theme, doc.look().glyphs.unaccounted);
+    let index = gpu.sample.index;
+    let title = match gpu.sample.unlisted() {
+        Some(_) => format!("{bytes} on GPU {index} used, and by whom is not told"),
+        None => format!("{bytes} on GPU {index} unaccounted: used, and in no process's name"),
+    };
+    doc.line(&title, theme.strong);
+    for cause in &gpu.unaccounted_causes {
+        doc.bullet(sign, theme.unaccounted, &cause.text, theme.text);
+    }
 }
 
 /// Who it is.

@@ -52,15 +52,7 @@ fn no_process(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
     let theme = canvas.look.theme;
     let mut doc = Doc::new(canvas.width().min(100), canvas.look);
     match scene.row().map(|row| &row.subject) {
-        Some(Subject::Unaccounted(gpu, bytes)) => {
-            let title =
-                format!("{bytes} on GPU {} are used, and by whom is not told", gpu.sample.index);
-            doc.line(&title, theme.strong);
-            doc.space();
-            for cause in &gpu.unaccounted_causes {
-                doc.bullet("?", theme.unaccounted, &cause.text, theme.text);
-            }
-        }
+        Some(Subject::Unaccounted(gpu, bytes)) => detail::unaccounted(&mut doc, gpu, *bytes),
         Some(_) => doc.line("no single process: choose one in the table", theme.dim),
         None => doc.line("the process is gone", theme.dim),
     }
