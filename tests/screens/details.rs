@@ -65,8 +65,7 @@ fn a_figure_of_nothing_is_not_in_the_legend() {
     let mut view = scenes::one_gpu();
     let total = view.gpus[0].ledger.value().unwrap().total;
     assert!(total > vramlens::units::Bytes::gib(100));
-    let ledger = view.gpus[0].ledger.value().unwrap().clone();
-    let mut changed = ledger;
+    let mut changed = *view.gpus[0].ledger.value().unwrap();
     changed.free += changed.unaccounted - vramlens::units::Bytes::mib(2);
     changed.unaccounted = vramlens::units::Bytes::mib(2);
     view.gpus[0].ledger = vramlens::sample::Reading::Value(changed);
