@@ -126,7 +126,7 @@ fn gpu_view(scene: &Scene<'_>, gpu: &GpuSample, joined: &Joined<'_>) -> GpuView 
         }
     };
     GpuView {
-        sample: gpu.clone(),
+        sample: GpuSample { unread_lists: scene.tick.unread_lists(gpu), ..gpu.clone() },
         freshness,
         growth: scene.history.gpu(&gpu.uuid).map_or(Growth::NotYet, |track| {
             growth::of_series(&track.used, scene.now_ms, gpu.memory.value().map(|m| m.free))

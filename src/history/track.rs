@@ -289,7 +289,7 @@ pub struct ProcTrack {
     pub former_parents: Vec<Pid>,
     /// When it was last seen to work on the CPU or to write.
     pub cpu_busy_ms: Option<u64>,
-    /// Since when it has had a CUDA device open and was in no list.
+    /// Since when it has had a CUDA device open and was for certain in no list.
     pub unlisted_since_ms: Option<u64>,
     channel: Option<Box<str>>,
     written: Option<Bytes>,

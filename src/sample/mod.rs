@@ -8,6 +8,7 @@ mod allocator;
 mod gap;
 mod gpu;
 mod kill;
+mod lists;
 mod machine;
 pub mod nearest;
 mod power;
@@ -30,6 +31,7 @@ pub use gpu::{
 pub use kill::{
     KillEvent, KillMark, KillMarked, KillOrder, KillPreset, KillStep, KillTarget, signal_name,
 };
+pub use lists::UnreadLists;
 pub use machine::{
     Access, CAP_KILL, CAP_SYS_PTRACE, DeviceFile, LibraryFile, MachineFacts, ModuleFacts, PciGpu,
 };

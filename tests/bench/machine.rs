@@ -8,7 +8,7 @@ use vramlens::ids::{GpuIndex, GpuUuid, Pid, ProcId, Stamp};
 use vramlens::sample::{
     DriverInfo, Earlier, EnvVar, GpuProc, GpuSample, GpuTick, HostFacts, Memory, MemoryApi,
     Nonsense, NvidiaFds, ProcKinds, ProcSample, ProcState, ProcTick, Reading, ScanReport, Signals,
-    Throttle, Tick, Utilization, Why, XidReport,
+    Throttle, Tick, UnreadLists, Utilization, Why, XidReport,
 };
 use vramlens::units::{Bytes, Celsius, Milliwatts, Percent};
 
@@ -98,6 +98,7 @@ impl Machine {
             mig_enabled: Reading::Value(false),
             persistence: Reading::Value(true),
             processes: Reading::Value(rows),
+            unread_lists: UnreadLists::default(),
             process_utilization: Reading::Value(()),
             earlier: Earlier::default(),
         }

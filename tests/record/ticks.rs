@@ -50,6 +50,7 @@ pub fn gpu_tick(n: u64, used: u64) -> Tick {
             gpu_instance: None,
             compute_instance: None,
         }]),
+        unread_lists: UnreadLists::default(),
         process_utilization: Reading::Value(()),
         earlier: Earlier::default(),
     };

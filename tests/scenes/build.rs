@@ -169,6 +169,7 @@ pub fn gpu_sample(index: u32, name: &str, total: u64, used: u64, reserved: u64) 
         mig_enabled: Reading::Value(false),
         persistence: Reading::Value(true),
         processes: Reading::Value(Vec::new()),
+        unread_lists: UnreadLists::default(),
         process_utilization: Reading::Value(()),
         earlier: Earlier::default(),
     }

@@ -6,7 +6,7 @@ use nvml_wrapper::error::NvmlError;
 use super::fault::Fault;
 use super::pace::{Kept, Pace, Turn};
 use super::raw::Library;
-use super::subject::{Driver, Settings, Subject};
+use super::subject::{Driver, Listed, Settings, Subject};
 use crate::sample::{
     Earlier, GpuProc, GpuSample, Memory, Pcie, Reading, Throttle, Utilization, Why,
 };
@@ -19,7 +19,7 @@ pub(super) fn complete(
     driver: Driver<'_>,
     (wants, pace): (Wants, Pace),
     memory: Reading<Memory>,
-    mut processes: Reading<Vec<GpuProc>>,
+    (mut processes, unread_lists): Listed,
 ) -> GpuSample {
     let mut earlier = Earlier { lists_boot_ms: subject.lists_earlier(pace), ..Earlier::default() };
     let sensors = if subject.mig.is_some() {
@@ -52,6 +52,7 @@ pub(super) fn complete(
         mig_enabled: settings.mig_enabled,
         persistence: settings.persistence,
         processes,
+        unread_lists,
         process_utilization,
         earlier,
     }

@@ -353,6 +353,7 @@ fn line(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, focused: bool
                 "xid".to_owned()
             }
         }
+        0 if roomy && gpu.sample.unlisted().is_some() => "not told".to_owned(),
         0 if roomy => ledger::count(gpu.counts.holders as usize, "holder"),
         0 => String::new(),
         n if roomy => ledger::count(n as usize, "zombie"),
