@@ -343,7 +343,10 @@ impl ProcTrack {
     }
 
     fn push_waits(&mut self, at_ms: u64, process: &ProcSample) {
-        if process.threads_in_d > 0 || process.state == ProcState::Uninterruptible {
+        // A look that could not tell ends the row too: nothing is said of a state that was not seen.
+        if process.in_d().get().is_some_and(|count| count > 0)
+            || process.state == ProcState::Uninterruptible
+        {
             if self.d_looks == 0 {
                 self.d_since_ms = at_ms;
                 self.d_same_channel = true;

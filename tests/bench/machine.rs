@@ -197,6 +197,7 @@ fn blank(pid: u32, comm: &str, arguments: &[&str]) -> ProcSample {
         flags: 0x40_0000,
         threads: 42,
         threads_in_d: 0,
+        threads_unread: None,
         read_boot_ms: None,
         cpu_ticks: 90_000,
         cpu: Reading::Value(Percent(0.0)),

@@ -85,6 +85,7 @@ pub fn process(uid: u32, arguments: &[&str]) -> ProcSample {
         flags: 0,
         threads: 12,
         threads_in_d: 0,
+        threads_unread: None,
         read_boot_ms: None,
         cpu_ticks: 900,
         cpu: Reading::Absent(Why::NotYet),

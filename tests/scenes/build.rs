@@ -79,6 +79,7 @@ pub fn process(pid: u32, user: &str, arguments: &[&str]) -> ProcSample {
         flags: 0,
         threads: 42,
         threads_in_d: 0,
+        threads_unread: None,
         read_boot_ms: None,
         cpu_ticks: 1000,
         cpu: Reading::Value(Percent(101.2)),

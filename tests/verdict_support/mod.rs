@@ -149,6 +149,7 @@ pub fn process(pid: u32, comm: &str) -> ProcSample {
         flags: 0,
         threads: 4,
         threads_in_d: 0,
+        threads_unread: None,
         read_boot_ms: None,
         cpu_ticks: 1_000,
         cpu: Reading::Value(Percent(0.0)),

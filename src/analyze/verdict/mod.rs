@@ -102,6 +102,10 @@ fn weigh(case: &Case<'_>, process: &ProcSample) -> Verdict {
         let text = "has the device open and is in none of the driver's lists".to_owned();
         evidence.insert(0, note("unlisted", text));
     }
+    if let Some(unread) = unread {
+        evidence.insert(0, unread);
+    }
+    evidence.extend(states::unread(process));
     if class == Class::Survivor && absent::owner_just_ended(case) {
         let text = "its owner ended only now: it may still follow".to_owned();
         evidence.push(against("owner_just_ended", text));
