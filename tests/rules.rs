@@ -13,6 +13,8 @@ mod limits;
 mod models;
 #[path = "rule_cases/served.rs"]
 mod served;
+#[path = "rule_cases/shared.rs"]
+mod shared;
 #[path = "rule_cases/torch.rs"]
 mod torch;
 
@@ -55,6 +57,7 @@ fn all() -> Vec<Case> {
     all.extend(models::cases());
     all.extend(limits::cases());
     all.extend(served::cases());
+    all.extend(shared::cases());
     all
 }
 

@@ -75,6 +75,8 @@ pub struct History {
     dead: VecDeque<HolderTrack>,
     listed: Set<Pid>,
     procs: Map<ProcId, ProcTrack>,
+    /// Memory of the machine in use, KiB, while a GPU shares it.
+    host_used: Series,
     runs: usize,
     xids: xids::Xids,
 }
@@ -187,9 +189,23 @@ impl History {
             track.look(at_ms, procs.get(&track.pid));
         }
         let look = Look { at: tick.at, scan: tick.scan, host: tick.host, procs };
+        self.push_host_used(at_ms, look.host.memory);
         self.push_allocated(at_ms, &look);
         self.look = Some(look);
         self.latest = self.latest.max(Some(tick.at));
+    }
+
+    fn push_host_used(&mut self, at_ms: u64, memory: Option<HostMemory>) {
+        let mut gpus = self.gpu_tick.iter().flat_map(|tick| &tick.gpus);
+        if gpus.any(GpuSample::has_no_memory) {
+            let used = memory.map(|memory| memory.total - memory.available);
+            self.host_used.push(at_ms, used.map_or(tier::NONE, track::to_cell), false);
+        }
+    }
+
+    /// How much of the machine's memory was in use, where a GPU shares it; else empty.
+    pub const fn host_used(&self) -> &Series {
+        &self.host_used
     }
 
     fn push_allocated(&mut self, at_ms: u64, look: &Look) {
