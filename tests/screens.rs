@@ -1,6 +1,8 @@
 //! The screens: drawn into a buffer, compared with what was looked at before.
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
+#[path = "screens/ages.rs"]
+mod ages;
 #[path = "screens/paper.rs"]
 mod paper;
 mod scenes;

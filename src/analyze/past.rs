@@ -114,6 +114,8 @@ fn sample(track: &GpuTrack, memory: Reading<Memory>, at_ms: u64, now_ms: u64) ->
         performance_state: Reading::Absent(absent),
         pcie: Reading::Absent(absent),
         fan: Reading::Absent(absent),
+        power_limit: Reading::Absent(absent),
+        persistence: Reading::Absent(absent),
         processes: Reading::Absent(absent),
         unread_lists: UnreadLists::default(),
         earlier: Earlier::default(),

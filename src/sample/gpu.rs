@@ -114,7 +114,8 @@ pub struct GpuSample {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Earlier {
-    /// The oldest of `throttle`, `memory_clock`, `performance_state` and `fan`.
+    /// The oldest of `memory_clock`, `performance_state` and `fan`; in a recording of a version that
+    /// read `throttle` in turns too, of all four.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details_boot_ms: Option<u64>,
     /// `pcie`.
@@ -149,6 +150,15 @@ impl Seldom {
         (Self::Lists, "lists"),
         (Self::Settings, "settings"),
     ];
+
+    /// At a look what is read in turns is always younger than this, in milliseconds; settings are read
+    /// again after the first look at which they are as old.
+    pub const fn rhythm_ms(self) -> u64 {
+        match self {
+            Self::Details | Self::Pcie | Self::Lists => 4_000,
+            Self::Settings => 10_000,
+        }
+    }
 }
 
 impl Earlier {

@@ -68,8 +68,8 @@ pub struct Gpu {
     pub pcie: PcieJson,
     /// In per cent of the fan's range.
     pub fan_percent: Reading<f64>,
-    /// How old `memory_clock_megahertz`, `throttle_bits`, `performance_state` and `fan_percent` are,
-    /// the oldest of them, in milliseconds: they are read in turns, at every fourth look.
+    /// How old `memory_clock_megahertz`, `performance_state` and `fan_percent` are, the oldest of
+    /// them, in milliseconds: they are read in turns, at every fourth look.
     pub details_age_ms: Reading<u64>,
     /// Whether MIG mode is on.
     pub mig_enabled: Reading<bool>,

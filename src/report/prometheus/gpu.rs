@@ -123,9 +123,8 @@ pub(super) const ROWS: &[Row] = &[
         "vramlens_gpu_age_seconds",
         Kind::Gauge,
         "seconds",
-        "Age of what is not read at every look: memory clock, fan and throttle reasons (details), \
-         traffic (pcie), that lists of graphics and MPS processes are empty (lists), power limit and \
-         modes (settings).",
+        "Age of what is not read at every look: memory clock and fan (details), traffic (pcie), that \
+         lists of graphics and MPS processes are empty (lists), power limit and modes (settings).",
         ages,
     ),
     (

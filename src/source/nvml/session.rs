@@ -20,7 +20,7 @@ use crate::sample::{DriverInfo, GpuSample, Memory, MigInfo, Nonsense, Reading, S
 use crate::source::Wants;
 
 /// How often settings, MIG instances and unsupported questions are looked at again.
-const RARELY_MS: u64 = 10_000;
+const RARELY_MS: u64 = Seldom::Settings.rhythm_ms();
 
 /// The opened driver.
 pub(super) struct Session {
