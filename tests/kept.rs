@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use machine::{Machine, moment};
 use proptest::prelude::*;
-use vramlens::analyze::{Kept, View};
+use vramlens::analyze::xid::{self, XidSeen};
+use vramlens::analyze::{Kept, Ledger, View};
 use vramlens::history::History;
 use vramlens::ids::{Pid, Stamp};
 use vramlens::rules;
 use vramlens::sample::*;
-use vramlens::units::Bytes;
+use vramlens::units::{Bytes, Percent};
 
 const PROCESSES: usize = 6;
 
@@ -135,7 +136,7 @@ fn what_the_rules_look_at_changes_their_grounds() {
     let history = Machine::of("2x6").history();
     let view = View::build(&history, &moment(machine::NOW));
     let grounds = rules::grounds(&view);
-    let changes: [fn(&mut View); 8] = [
+    let changes: [fn(&mut View); 13] = [
         |view| view.holders[0].bytes = Reading::Value(Bytes::gib(9)),
         |view| view.holders[0].verdict.zombie = true,
         |view| view.holders[0].workload = None,
@@ -144,6 +145,11 @@ fn what_the_rules_look_at_changes_their_grounds() {
         |view| view.gpus[0].sample.memory = Reading::Absent(Why::GpuLost),
         |view| view.procs_age_ms = None,
         |view| drop(view.models.insert("/m".to_owned(), Reading::Absent(Why::NotYet))),
+        |view| view.gpus[0].sample.unread_lists.mps = Some(Why::TimedOut),
+        |view| view.gpus[0].ledger = Reading::Value(shared(Bytes::gib(30))),
+        |view| view.gpus[0].xids.recent.push(fault(31)),
+        |view| view.holders[0].server = Some(Reading::Absent(Why::NotYet)),
+        |view| view.holders[0].server = Some(Reading::Value(said(12.0, view.at))),
     ];
     for (n, change) in changes.iter().enumerate() {
         let mut other = view.clone();
@@ -153,4 +159,51 @@ fn what_the_rules_look_at_changes_their_grounds() {
     let mut later = view.clone();
     later.at.boot_ms += 1_000;
     assert_eq!(rules::grounds(&later), grounds);
+    // What they look at now, and then something that they do not.
+    let mut view = view;
+    view.gpus[0].ledger = Reading::Value(shared(Bytes::gib(30)));
+    view.gpus[0].xids.recent.push(fault(31));
+    view.holders[0].server = Some(Reading::Value(said(12.0, view.at)));
+    let grounds = rules::grounds(&view);
+    let mut same = view.clone();
+    same.at.boot_ms += 1_000;
+    same.gpus[0].xids.recent[0].age_ms += 1_000;
+    same.gpus[0].ledger = Reading::Value(shared(Bytes::gib(30) + Bytes::mib(9)));
+    same.holders[0].server = Some(Reading::Value(said(12.0, same.at)));
+    assert_eq!(rules::grounds(&same), grounds);
+    let others: [fn(&mut View); 3] = [
+        |view| view.gpus[0].ledger = Reading::Value(shared(Bytes::gib(3))),
+        |view| view.gpus[0].xids.recent.insert(0, fault(79)),
+        |view| view.holders[0].server = Some(Reading::Value(said(97.0, view.at))),
+    ];
+    for (n, change) in others.iter().enumerate() {
+        let mut other = view.clone();
+        change(&mut other);
+        assert_ne!(rules::grounds(&other), grounds, "change {n}");
+    }
+}
+
+/// Memory that a GPU shares with the host, with so much available.
+fn shared(available: Bytes) -> Ledger {
+    Ledger::unified(&HostMemory { total: Bytes::gib(120), available }, &[])
+}
+
+fn fault(code: u64) -> XidSeen {
+    let at = Stamp { boot_ms: machine::NOW + code, wall_ms: 0 };
+    XidSeen { at, age_ms: 2_000, xid: xid::meaning(code), instance: (None, None) }
+}
+
+fn said(used: f32, at: Stamp) -> ServerSample {
+    ServerSample {
+        at,
+        software: ServerSoftware::Vllm,
+        port: 8000,
+        kv_used: Some(Percent(used)),
+        kv_tokens: None,
+        running: Some(1),
+        waiting: Some(0),
+        slots: None,
+        models: Vec::new(),
+        devices: Vec::new(),
+    }
 }

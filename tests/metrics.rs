@@ -216,6 +216,19 @@ fn what_is_absent_has_no_sample() {
     assert_eq!(asleep, [true, true, false]);
     let lost = prometheus(&scenes::lost());
     assert!(samples(&lost).any(|s| name(s) == "vramlens_gpu_up" && s.ends_with(" 0")), "{lost}");
+    // Nobody is told to be on it: that is no count of nobody.
+    let mut blind = scenes::resting();
+    let gpu = blind.gpus.last_mut().unwrap();
+    let own = format!("uuid=\"{}\"", gpu.sample.uuid.0);
+    gpu.sample.processes = Reading::Absent(Why::NoPermission);
+    let blind = prometheus(&blind);
+    let seen = prometheus(&scenes::resting());
+    for metric in
+        ["vramlens_gpu_zombies", "vramlens_gpu_zombie_memory_bytes", "vramlens_gpu_holders"]
+    {
+        let has = |text: &str| samples(text).any(|s| name(s) == metric && s.contains(&own));
+        assert!(has(&seen) && !has(&blind), "{metric}: {blind}");
+    }
     let nothing = prometheus(&scenes::nothing());
     assert!(!nothing.contains("vramlens_gpu"), "{nothing}");
     // Of one of the two the allocator was not read.

@@ -17,6 +17,7 @@ use vramlens::report::triage::{self, Triage};
 use vramlens::report::{Style, text};
 use vramlens::rules::{Provenance, Saving, Wanted, closest};
 use vramlens::sample::{Reading, ServedModel, ServerSample, ServerSoftware, Why};
+use vramlens::units::Milliwatts;
 
 fn hide(arguments: &[String]) -> Vec<String> {
     arguments.iter().map(|argument| argument.replace("hunter2", "***")).collect()
@@ -113,6 +114,20 @@ fn what_was_read_before_the_look_has_its_age() {
     assert_eq!(gpu["settings_age_ms"], json["gpus_age_ms"]);
     assert_eq!(gpu["pcie"]["age_ms"], gpu["pcie"]["rx_bytes_per_second"]);
     assert_eq!(gpu["pcie"]["age_ms"]["absent"], "not_asked");
+}
+
+#[test]
+fn a_limit_that_is_old_says_so_in_the_report() {
+    let mut view = views::busy();
+    let sample = &mut view.gpus[0].sample;
+    sample.power = Reading::Value(Milliwatts(612_000));
+    sample.power_limit = Reading::Value(Milliwatts(700_000));
+    view.at.boot_ms += 1_000_000;
+    sample.earlier.settings_boot_ms = Some(view.at.boot_ms - 9_000);
+    let style = Style { width: 100, ..style() };
+    assert!(text::frame(&view, &style).contains("612/700 W  "));
+    view.gpus[0].sample.earlier.settings_boot_ms = Some(view.at.boot_ms - 300_000);
+    assert!(text::frame(&view, &style).contains("612/700 W (limit 4m old)"));
 }
 
 #[test]

@@ -16,6 +16,8 @@ mod limits;
 mod models;
 #[path = "rule_cases/served.rs"]
 mod served;
+#[path = "rule_cases/shared.rs"]
+mod shared;
 #[path = "rule_cases/steps.rs"]
 mod steps;
 
@@ -60,6 +62,7 @@ fn all() -> Vec<Case> {
     all.extend(models::cases());
     all.extend(limits::cases());
     all.extend(served::cases());
+    all.extend(shared::cases());
     all
 }
 

@@ -1,8 +1,12 @@
 //! The screens: drawn into a buffer, compared with what was looked at before.
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
+#[path = "screens/ages.rs"]
+mod ages;
 #[path = "screens/details.rs"]
 mod details;
+#[path = "screens/dialog.rs"]
+mod dialog;
 #[path = "screens/paper.rs"]
 mod paper;
 mod scenes;
@@ -18,7 +22,6 @@ use vramlens::analyze::{Class, Freshness, View};
 use vramlens::ids::GpuIndex;
 use vramlens::sample::{Reading, Why};
 use vramlens::ui::filter::Filter;
-use vramlens::ui::kill::{Phase, Proof, Typed};
 use vramlens::ui::{App, NoGpu, Page, Position, Prompt, PromptKind, Tab};
 
 #[test]
@@ -173,21 +176,6 @@ fn nothing_to_mend_is_said_only_where_that_is_known() {
 }
 
 #[test]
-fn nothing_of_what_will_be_sent_is_cut_off() {
-    let mut app = app(&COLOUR);
-    let mut dialog = scenes::dialog();
-    dialog.note = "INT, TERM after 15 s; no KILL: it may be saving.".into();
-    dialog.rows.truncate(1);
-    dialog.rows[0].note = "chosen".into();
-    app.kill = Some(dialog);
-    for size in [(60, 24), (80, 24), (160, 50)] {
-        let shown = text(&screen(&app, &scenes::one_gpu(), &findings(), size));
-        assert!(shown.contains("no KILL: it may be saving."), "{size:?}\n{shown}");
-        assert!(shown.contains("dry run") && shown.contains("esc  leave"), "{size:?}\n{shown}");
-    }
-}
-
-#[test]
 fn memory_that_is_nobodys_has_a_page_too() {
     let mut view = scenes::one_gpu();
     view.holders.clear();
@@ -204,37 +192,6 @@ fn memory_that_is_nobodys_has_a_page_too() {
     says(&view, "3.7 GiB on GPU 0 unaccounted: used, and in no process's name");
     view.gpus[0].sample.processes = Reading::Absent(Why::NotSupported);
     says(&view, "3.7 GiB on GPU 0 used, and by whom is not told");
-}
-
-#[test]
-fn the_kill_dialog() {
-    let mut app = app(&COLOUR);
-    let mut shown = |dialog, size| {
-        app.kill = Some(dialog);
-        text(&screen(&app, &scenes::one_gpu(), &findings(), size))
-    };
-    let asked = scenes::dialog();
-    assert_snapshot!("kill_asks_80x24", shown(asked.clone(), (80, 24)));
-    assert_snapshot!("kill_asks_40x10", shown(asked.clone(), (40, 10)));
-    let mut protected = asked.clone();
-    protected.typed = Some(Typed { word: "Xorg".into(), entered: "Xo".into() });
-    assert_snapshot!("kill_protected_80x24", shown(protected, (80, 24)));
-    let mut running = asked;
-    running.phase = Phase::Running(vec!["TERM sent 40011".into(), "40011 gone after 0.3 s".into()]);
-    assert_snapshot!("kill_runs_80x24", shown(running.clone(), (80, 24)));
-    running.proven(Proof {
-        sentence: "freed 22.1 of 44.2 GiB".into(),
-        complete: false,
-        remaining: vec![
-            "40012 waits in nvidia_close: no signal helps, a GPU reset does".into(),
-            "sudo nvidia-smi --gpu-reset -i 1".into(),
-        ],
-    });
-    assert_snapshot!("kill_done_80x24", shown(running, (80, 24)));
-    app.kill = None;
-    app.choosing = true;
-    let chooser = text(&screen(&app, &scenes::one_gpu(), &findings(), (80, 24)));
-    assert_snapshot!("kill_chooser_80x24", chooser);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use verdict_support::{T0, classes, gpu_tick, moment, proc_tick, traps};
 use vramlens::analyze::{Class, Effect, TRAPS, View, Weight};
 use vramlens::history::History;
 use vramlens::ids::Pid;
-use vramlens::sample::ProcSample;
+use vramlens::sample::{ProcSample, Why};
 
 fn cases() -> Vec<Case> {
     let parts = [
@@ -164,5 +164,13 @@ fn two_looks_are_enough_for_what_they_can_show() {
         p.wait_channel = Some("nvidia_ioctl".to_owned());
     });
     assert_eq!(of(&two_looks(vec![waits]), 500), Some((Class::Stuck, false)));
+    // Threads that could not be looked at do not hang for certain, and not for certain not.
+    let unread = table::with(table::job(), |p| p.threads_unread = Some(Why::Failed(24)));
+    let view = two_looks(vec![unread]);
+    assert_eq!(of(&view, 500), Some((Class::Unknown, false)));
+    let told = |view: &View| {
+        view.holders.iter().flat_map(|h| &h.verdict.evidence).any(|e| e.key == "threads_unread")
+    };
+    assert!(told(&view) && !told(&job));
     assert_eq!(ghost.zombies(), (1, vramlens::units::Bytes::gib(5)));
 }

@@ -13,7 +13,7 @@ use super::{
 use crate::history::History;
 use crate::ids::quick::{Map, Set};
 use crate::ids::{GpuUuid, Pid, ProcId};
-use crate::sample::{GpuProc, GpuSample, HostMemory, ProcSample, Reading, Why};
+use crate::sample::{GpuProc, GpuSample, ProcSample, Reading, Why};
 use crate::units::Bytes;
 
 impl View {
@@ -117,7 +117,7 @@ fn gpu_view(scene: &Scene<'_>, gpu: &GpuSample, joined: &Joined<'_>) -> GpuView 
     let freshness = freshness::of_gpu(gpu, &joined.view.freshness);
     let ledger = match &gpu.memory {
         _ if freshness == Freshness::Lost => Reading::Absent(Why::GpuLost),
-        Reading::Absent(why) => match unified(scene, gpu) {
+        Reading::Absent(why) => match scene.shared_memory(gpu) {
             Some(memory) => Reading::Value(Ledger::unified(memory, &entries(scene, gpu, joined))),
             None => Reading::Absent(*why),
         },
@@ -126,11 +126,9 @@ fn gpu_view(scene: &Scene<'_>, gpu: &GpuSample, joined: &Joined<'_>) -> GpuView 
         }
     };
     GpuView {
-        sample: gpu.clone(),
+        sample: GpuSample { unread_lists: scene.tick.unread_lists(gpu), ..gpu.clone() },
         freshness,
-        growth: scene.history.gpu(&gpu.uuid).map_or(Growth::NotYet, |track| {
-            growth::of_series(&track.used, scene.now_ms, gpu.memory.value().map(|m| m.free))
-        }),
+        growth: growth_of(scene, gpu),
         allocated_growth: scene.history.gpu(&gpu.uuid).map_or(Growth::NotYet, |track| {
             growth::of_series(&track.allocated, scene.now_ms, None)
         }),
@@ -143,16 +141,13 @@ fn gpu_view(scene: &Scene<'_>, gpu: &GpuSample, joined: &Joined<'_>) -> GpuView 
     }
 }
 
-/// The machine's memory, for a whole GPU that has none of its own. Without a list of who holds it
-/// there is nothing to tell apart.
-fn unified<'a>(scene: &Scene<'a>, gpu: &GpuSample) -> Option<&'a HostMemory> {
-    let host = &scene.look?.host;
-    let shares = gpu.memory.why() == Some(Why::NotSupported)
-        && gpu.processes.value().is_some()
-        && gpu.mig.is_none()
-        && gpu.mig_enabled.get() != Some(true)
-        && !host.wsl;
-    host.memory.as_ref().filter(|_| shares)
+/// How the memory in use moves: of a GPU without memory of its own, the machine's.
+fn growth_of(scene: &Scene<'_>, gpu: &GpuSample) -> Growth {
+    let series = match scene.shared_memory(gpu) {
+        Some(_) => Some(scene.history.host_used()),
+        None => scene.history.gpu(&gpu.uuid).map(|track| &track.used),
+    };
+    series.map_or(Growth::NotYet, |used| growth::of_series(used, scene.now_ms, scene.free(gpu)))
 }
 
 /// What the ledger of a GPU counts. One in MIG mode that does not list itself has its instances'.

@@ -14,7 +14,7 @@ const NAMED: usize = 3;
 pub fn ranked(scene: &Scene<'_>, gpu: &GpuSample, ledger: &Ledger, here: &[&Holder]) -> Vec<Cause> {
     if !ledger.is_unattributed() {
         // Too little to look for, and still not all are counted.
-        return incomplete(scene).into_iter().collect();
+        return incomplete(scene, gpu, here).into_iter().collect();
     }
     // Whose it is was not told: nothing else is likely. Below Windows it never is.
     if let Some(why) = gpu.unlisted()
@@ -26,9 +26,8 @@ pub fn ranked(scene: &Scene<'_>, gpu: &GpuSample, ledger: &Ledger, here: &[&Hold
     let mut causes = Vec::new();
     causes.extend(windows(scene));
     causes.extend(survivors(here));
-    causes.extend(hidden(here));
-    // Of which GPU the list failed is not told: what is known of this one comes first.
-    causes.extend(incomplete(scene));
+    causes.extend(hidden(scene, gpu, here));
+    causes.extend(incomplete(scene, gpu, here));
     causes.extend(managed(here));
     causes.extend(display(here));
     causes.extend(unreadable(scene));
@@ -60,11 +59,16 @@ fn named(holders: &[&Holder]) -> String {
     }
 }
 
-fn incomplete(scene: &Scene<'_>) -> Option<Cause> {
-    let text = "graphics or MPS processes: their list could not be read";
-    let key = "list_incomplete";
-    let failed = scene.tick.nonsense.failed_lists > 0;
-    failed.then(|| Cause { key, pids: Vec::new(), text: text.to_owned() })
+/// Who stands only in a list that could not be read: whoever has the GPU open and is in no other may.
+fn incomplete(scene: &Scene<'_>, gpu: &GpuSample, here: &[&Holder]) -> Option<Cause> {
+    let (who, why) = scene.tick.unread_lists(gpu).missing()?;
+    let maybe = of(here, is_unlisted);
+    let perhaps = match maybe.as_slice() {
+        [] => String::new(),
+        _ => format!("; perhaps {}", named(&maybe)),
+    };
+    let text = format!("{who}, whose list could not be read ({why}){perhaps}");
+    Some(cause("list_incomplete", &maybe, text))
 }
 
 /// Under Windows' driver neither the programs of Windows nor the bytes of processes are listed.
@@ -86,8 +90,17 @@ fn survivors(here: &[&Holder]) -> Option<Cause> {
         .then(|| cause("survivors", &kept, format!("kept for a dead process by {}", named(&kept))))
 }
 
-fn hidden(here: &[&Holder]) -> Option<Cause> {
-    let hidden = of(here, |holder| !holder.listed && holder.verdict.class != Class::Survivor);
+fn is_unlisted(holder: &Holder) -> bool {
+    !holder.listed && holder.verdict.class != Class::Survivor
+}
+
+fn may_be_listed(scene: &Scene<'_>, gpu: &GpuSample, holder: &Holder) -> bool {
+    let process = holder.process.as_deref();
+    process.is_some_and(|process| scene.may_be_listed_on(gpu, process).is_some())
+}
+
+fn hidden(scene: &Scene<'_>, gpu: &GpuSample, here: &[&Holder]) -> Option<Cause> {
+    let hidden = of(here, |holder| is_unlisted(holder) && !may_be_listed(scene, gpu, holder));
     (!hidden.is_empty()).then(|| {
         let text = format!("held by {}, which the driver does not list", named(&hidden));
         cause("hidden_holders", &hidden, text)

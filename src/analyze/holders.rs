@@ -189,7 +189,7 @@ fn listed(scene: &Scene<'_>, listed: &ListedRow<'_>, ghost: Option<&Ghost<'_>>) 
             None => row.used,
         },
         growth: track.map_or(Growth::NotYet, |track| {
-            growth::of_series(&track.bytes, scene.now_ms, gpu.memory.value().map(|m| m.free))
+            growth::of_series(&track.bytes, scene.now_ms, scene.free(gpu))
         }),
         sm: row.sm,
         // A dead row keeps the last facts of its process: whose it was.

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::history::{GpuTrack, History, HolderTrack, TIERS, to_bytes};
 use crate::ids::{GpuUuid, Pid, Stamp};
-use crate::sample::{Earlier, GpuSample, Memory, Reading, Utilization, Why};
+use crate::sample::{Earlier, GpuSample, Memory, Reading, UnreadLists, Utilization, Why};
 use crate::units::{Bytes, Celsius, Milliwatts, Percent};
 
 /// Builds it. What was not kept is absent; process facts are the last that were known.
@@ -114,7 +114,10 @@ fn sample(track: &GpuTrack, memory: Reading<Memory>, at_ms: u64, now_ms: u64) ->
         performance_state: Reading::Absent(absent),
         pcie: Reading::Absent(absent),
         fan: Reading::Absent(absent),
+        power_limit: Reading::Absent(absent),
+        persistence: Reading::Absent(absent),
         processes: Reading::Absent(absent),
+        unread_lists: UnreadLists::default(),
         earlier: Earlier::default(),
         ..track.facts.clone()
     }

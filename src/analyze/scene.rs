@@ -7,7 +7,10 @@ use super::Moment;
 use crate::history::{History, HolderTrack, Look};
 use crate::ids::quick::{Map, Set};
 use crate::ids::{Pid, ProcId};
-use crate::sample::{GpuProc, GpuSample, GpuTick, NvidiaFds, ProcSample, ProcState, Why};
+use crate::sample::{
+    GpuProc, GpuSample, GpuTick, HostMemory, NvidiaFds, ProcSample, ProcState, Why,
+};
+use crate::units::Bytes;
 
 /// Generations that are followed upwards.
 const MAX_ANCESTORS: usize = 64;
@@ -184,6 +187,33 @@ impl<'a> Scene<'a> {
             Some(minor) => fds.minors.contains(&minor),
             None => !fds.minors.is_empty(),
         }
+    }
+
+    /// The machine's memory, for a whole GPU that has none of its own. Without a list of who holds it
+    /// there is nothing to tell apart.
+    pub fn shared_memory(&self, gpu: &GpuSample) -> Option<&'a HostMemory> {
+        let host = &self.look?.host;
+        let shares = gpu.has_no_memory() && gpu.processes.value().is_some() && !host.wsl;
+        host.memory.as_ref().filter(|_| shares)
+    }
+
+    /// What is left on a GPU, or of the memory that it shares.
+    pub fn free(&self, gpu: &GpuSample) -> Option<Bytes> {
+        let shared = || self.shared_memory(gpu).map(|host| host.available.min(host.total));
+        gpu.memory.value().map(|memory| memory.free).or_else(shared)
+    }
+
+    /// The GPU, this one first, on which a process that is in no list may be listed all the same: its
+    /// lists could not all be read.
+    pub fn may_be_listed_on<'b>(
+        &'b self,
+        gpu: &'b GpuSample,
+        process: &ProcSample,
+    ) -> Option<&'b GpuSample> {
+        if self.tick.is_partly_listed(gpu) {
+            return Some(gpu);
+        }
+        self.tick.may_list(process.devices.value()?)
     }
 
     /// Whose word counts: the owner of this program.

@@ -2,19 +2,20 @@
 
 mod chart;
 mod devices;
+mod rows;
 mod stack;
 mod tier;
 mod track;
 mod xids;
 
 use std::collections::VecDeque;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use crate::ids::quick::{Map, Set};
 use crate::ids::{GpuUuid, Pid, ProcId, Stamp};
 use crate::sample::{
-    Gap, GpuSample, GpuTick, HostFacts, KillMark, ProcSample, ProcTick, Reading, ScanReport, Tick,
+    Gap, GpuSample, GpuTick, HostFacts, HostMemory, KillMark, ProcSample, ProcTick, Reading,
+    ScanReport, Tick,
 };
 use crate::units::Bytes;
 
@@ -74,6 +75,8 @@ pub struct History {
     dead: VecDeque<HolderTrack>,
     listed: Set<Pid>,
     procs: Map<ProcId, ProcTrack>,
+    /// Memory of the machine in use, KiB, while a GPU shares it.
+    host_used: Series,
     runs: usize,
     xids: xids::Xids,
 }
@@ -164,82 +167,13 @@ impl History {
         true
     }
 
-    fn push_rows(&mut self, at_ms: u64, gpu: &GpuSample, gap: bool) {
-        let Some(rows) = gpu.processes.value() else { return };
-        let mut tracks = self.live.remove(&gpu.uuid).unwrap_or_default();
-        for row in rows {
-            let track = match tracks.entry(row.pid) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(_) if self.live_rows >= MAX_LIVE => continue,
-                Entry::Vacant(new) => {
-                    self.live_rows += 1;
-                    new.insert(self.taken_up(gpu, row.pid, at_ms))
-                }
-            };
-            let before = track.bytes.weight();
-            track.push(at_ms, row, gap);
-            self.runs = (self.runs + track.bytes.weight()).saturating_sub(before);
-        }
-        if !tracks.is_empty() {
-            self.live.insert(gpu.uuid.clone(), tracks);
-        }
-    }
-
-    /// The row's own past where it was away only for a moment; else a new one.
-    fn taken_up(&mut self, gpu: &GpuSample, pid: Pid, at_ms: u64) -> HolderTrack {
-        let found = self.look.as_ref().and_then(|look| look.procs.get(&pid));
-        let same = |track: &HolderTrack| {
-            let id = found.map(|process| process.id);
-            track.pid == pid
-                && track.gpu == gpu.uuid
-                && at_ms.saturating_sub(track.last_ms) <= REOPEN_MS
-                && (track.id == id || id.is_none() || track.id.is_none())
-        };
-        if let Some(n) = self.dead.iter().rposition(same)
-            && let Some(mut track) = self.dead.remove(n)
-        {
-            track.reopen();
-            return track;
-        }
-        let mut track = HolderTrack::new(gpu, pid, at_ms);
-        if let (Some(process), Some(look)) = (found, &self.look) {
-            // The look is older than the row: it names the process, and proves nothing against it.
-            track.id = Some(process.id);
-            track.facts = Some(Arc::clone(process));
-            track.alive_ms = Some(look.at.boot_ms);
-        }
-        track
-    }
-
-    /// Rows that a list no longer names. A list that could not be read closes nothing.
-    fn close_rows(&mut self, at_ms: u64, tick: &GpuTick) {
-        let mut gone = Vec::new();
-        for (uuid, tracks) in &mut self.live {
-            let gpu = tick.gpus.iter().find(|gpu| gpu.uuid == *uuid);
-            if gpu.is_none_or(|gpu| gpu.processes.value().is_some()) {
-                let ended = tracks.extract_if(|_, track| track.last_ms < at_ms);
-                gone.extend(ended.map(|(_, track)| track));
-            }
-        }
-        self.live.retain(|_, tracks| !tracks.is_empty());
-        self.live_rows -= gone.len();
-        // As the driver lists them, not as the tables happen to hold them.
-        gone.sort_by_key(|track| (track.index, track.pid));
-        for mut track in gone {
-            let before = track.bytes.weight();
-            track.close(at_ms);
-            self.runs = (self.runs + track.bytes.weight()).saturating_sub(before);
-            self.dead.push_back(track);
-        }
-    }
-
     fn take_procs(&mut self, tick: ProcTick) {
         let at_ms = tick.at.boot_ms;
         let mut before = self.look.take().map(|look| look.procs).unwrap_or_default();
         let mut procs = Map::default();
         procs.reserve(tick.procs.len().min(MAX_PROCS));
         for process in tick.procs.into_iter().take(MAX_PROCS) {
-            let listed = self.listed.contains(&process.id.pid);
+            let listed = self.listed.contains(&process.id.pid) || self.may_be_listed(&process);
             self.procs
                 .entry(process.id)
                 .or_insert_with(|| ProcTrack::new(at_ms, &process))
@@ -255,9 +189,23 @@ impl History {
             track.look(at_ms, procs.get(&track.pid));
         }
         let look = Look { at: tick.at, scan: tick.scan, host: tick.host, procs };
+        self.push_host_used(at_ms, look.host.memory);
         self.push_allocated(at_ms, &look);
         self.look = Some(look);
         self.latest = self.latest.max(Some(tick.at));
+    }
+
+    fn push_host_used(&mut self, at_ms: u64, memory: Option<HostMemory>) {
+        let mut gpus = self.gpu_tick.iter().flat_map(|tick| &tick.gpus);
+        if gpus.any(GpuSample::has_no_memory) {
+            let used = memory.map(|memory| memory.total - memory.available);
+            self.host_used.push(at_ms, used.map_or(tier::NONE, track::to_cell), false);
+        }
+    }
+
+    /// How much of the machine's memory was in use, where a GPU shares it; else empty.
+    pub const fn host_used(&self) -> &Series {
+        &self.host_used
     }
 
     fn push_allocated(&mut self, at_ms: u64, look: &Look) {

@@ -289,7 +289,7 @@ pub struct ProcTrack {
     pub former_parents: Vec<Pid>,
     /// When it was last seen to work on the CPU or to write.
     pub cpu_busy_ms: Option<u64>,
-    /// Since when it has had a CUDA device open and was in no list.
+    /// Since when it has had a CUDA device open and was for certain in no list.
     pub unlisted_since_ms: Option<u64>,
     channel: Option<Box<str>>,
     written: Option<Bytes>,
@@ -343,7 +343,10 @@ impl ProcTrack {
     }
 
     fn push_waits(&mut self, at_ms: u64, process: &ProcSample) {
-        if process.threads_in_d > 0 || process.state == ProcState::Uninterruptible {
+        // A look that could not tell ends the row too: nothing is said of a state that was not seen.
+        if process.in_d().get().is_some_and(|count| count > 0)
+            || process.state == ProcState::Uninterruptible
+        {
             if self.d_looks == 0 {
                 self.d_since_ms = at_ms;
                 self.d_same_channel = true;

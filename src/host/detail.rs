@@ -189,8 +189,14 @@ impl Detail {
             self.expire();
         } else {
             let sample = Arc::make_mut(&mut self.sample);
-            (sample.threads_in_d, sample.wait_channel, sample.written) = (0, None, None);
+            (sample.threads_in_d, sample.threads_unread) = (0, Some(Why::NotAsked));
+            (sample.wait_channel, sample.written, sample.environment) = (None, None, None);
+            if !self.job_by_group {
+                sample.slurm_job = None;
+            }
             self.forget_files();
+            (self.mapped_models, self.mapped_devices) = (Vec::new(), 0);
+            set!(self.sample, model_files, Vec::new());
         }
         self.part = part;
     }

@@ -261,7 +261,7 @@ impl Run<'_> {
         let living: Vec<ProcId> = self.open.iter().map(|open| open.id).collect();
         for id in living {
             let channel = target::waits_in(&self.context.root, id.pid);
-            self.say(Some(id), KillStep::StillThere(channel));
+            self.say(Some(id), KillStep::StillThere(channel.into()));
         }
     }
 }

@@ -78,20 +78,40 @@ pub(super) fn reread(file: &OwnedFd) -> Result<Stat, Why> {
     buffer.get(..length).and_then(parse).ok_or(Why::Nonsense)
 }
 
-/// How many threads wait without a chance to be interrupted, and one of them.
-pub(super) fn waiting_threads(root: &Root, pid: Pid) -> (u32, Option<u32>) {
-    let (mut count, mut waiting, mut left) = (0, None, MOST_THREADS);
-    let Ok(dir) = fds::open_dir(&root.of(pid, "task")) else { return (count, waiting) };
-    // What was found before the list broke off holds.
-    let _ = fds::each_number(&dir, |tid, name, _| {
-        if thread_state(dir.as_fd(), name) == Ok(ProcState::Uninterruptible) {
-            count += 1;
-            waiting = waiting.or(Some(tid));
+/// Threads that wait without a chance to be interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Waiting {
+    /// How many, at the least.
+    pub count: u32,
+    /// The number of one.
+    pub one: Option<u32>,
+}
+
+/// Which threads wait. Those that were found count, whatever came after them; that there is none
+/// holds only where all were looked at.
+pub(super) fn waiting_threads(root: &Root, pid: Pid) -> Result<Waiting, Why> {
+    let (mut found, mut left, mut unread) = (Waiting::default(), MOST_THREADS, None);
+    let dir = fds::open_dir(&root.of(pid, "task"))?;
+    let listed = fds::each_number(&dir, |tid, name, _| {
+        if left == 0 {
+            unread = unread.or(Some(Why::NotAsked));
+            return false;
         }
         left -= 1;
-        left > 0
+        match thread_state(dir.as_fd(), name) {
+            Ok(ProcState::Uninterruptible) => {
+                found = Waiting { count: found.count + 1, one: found.one.or(Some(tid)) };
+            }
+            // One that has ended meanwhile waits no more.
+            Ok(_) | Err(Why::Gone) => {}
+            Err(why) => unread = Some(why),
+        }
+        true
     });
-    (count, waiting)
+    match listed.err().or(unread) {
+        Some(why) if found.count == 0 => Err(why),
+        _ => Ok(found),
+    }
 }
 
 /// State letter of one thread, by its name in `proc/PID/task`.

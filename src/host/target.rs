@@ -165,11 +165,11 @@ pub(super) fn slow(root: &Root) -> Slow {
     Slow::new(root, PATIENCE)
 }
 
-/// What a process waits in: one of its threads in D, else its first thread.
-pub(super) fn waits_in(root: &Root, pid: Pid) -> Option<String> {
-    let (_, waiting) = stat::waiting_threads(root, pid);
-    let tid = waiting.unwrap_or(pid.0);
-    wait_channel(root, pid, &format!("task/{tid}/wchan"))
+/// What a process waits in: one of its threads in D, else its first thread. Absent where its threads
+/// could not be looked at: what the first waits in need not be what keeps the process.
+pub(super) fn waits_in(root: &Root, pid: Pid) -> Result<Option<String>, Why> {
+    let tid = stat::waiting_threads(root, pid)?.one.unwrap_or(pid.0);
+    Ok(wait_channel(root, pid, &format!("task/{tid}/wchan")))
 }
 
 /// A `wchan` file. The kernel writes 0 where it may not or cannot say.
@@ -177,4 +177,33 @@ pub(super) fn wait_channel(root: &Root, pid: Pid, file: &str) -> Option<String> 
     let text = root::text(&root.of(pid, file), 128).ok()?;
     let text = text.trim();
     (text != "0" && !text.is_empty()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_process_waits_in_is_not_told_without_its_threads() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::new(dir.path());
+        let write = |file: &str, text: &str| {
+            let path = dir.path().join("proc/7").join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let stat = |state: char| {
+            format!("7 (x) {state} 1 7 7 0 -1 0 9 0 0 0 120 30 0 0 20 0 2 0 98765 1000 25 1 1")
+        };
+        write("wchan", "futex_wait");
+        assert_eq!(waits_in(&root, Pid(7)), Err(Why::Gone), "no list of threads");
+        write("task/7/stat", &stat('S'));
+        write("task/7/wchan", "futex_wait");
+        assert_eq!(waits_in(&root, Pid(7)), Ok(Some("futex_wait".to_owned())));
+        write("task/8/stat", &stat('D'));
+        write("task/8/wchan", "nvidia_ioctl");
+        assert_eq!(waits_in(&root, Pid(7)), Ok(Some("nvidia_ioctl".to_owned())));
+        write("task/8/stat", "broken");
+        assert_eq!(waits_in(&root, Pid(7)), Err(Why::Nonsense));
+    }
 }

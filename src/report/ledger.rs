@@ -67,10 +67,7 @@ fn figures(
         line(out, &format!("  {label:<LABEL$}{figure:>FIGURE$}   {note}"), style);
     };
     let [processes, survivors, unaccounted, reserved, free] = rounded.parts;
-    let note = unlisted.map_or_else(
-        || processes_note(view, gpu, ledger),
-        |why| format!("not told: {}", why.words()),
-    );
+    let note = held_note(view, gpu, ledger);
     row("processes", processes, ledger.processes, &note);
     if ledger.survivors > Bytes::ZERO {
         row("survivors", survivors, ledger.survivors, &survivors_note(view, gpu));
@@ -110,7 +107,7 @@ fn unified(
         line(out, &format!("  {label:<LABEL$}{figure:>FIGURE$}   {note}"), style);
     };
     let [processes, survivors, host, _, free] = rounded.parts;
-    row("GPU-held", processes, ledger.processes, &processes_note(view, gpu, ledger));
+    row("GPU-held", processes, ledger.processes, &held_note(view, gpu, ledger));
     if ledger.survivors > Bytes::ZERO {
         row("survivors", survivors, ledger.survivors, &survivors_note(view, gpu));
     }
@@ -119,6 +116,18 @@ fn unified(
     }
     row("host-used", host, ledger.host, "programs on the processor, and the kernel");
     row("available", free, ledger.free, "to both");
+}
+
+/// Who holds it, and whose list is missing.
+fn held_note(view: &View, gpu: &GpuView, ledger: &Ledger) -> String {
+    if let Some(why) = gpu.sample.unlisted() {
+        return format!("not told: {}", why.words());
+    }
+    let note = processes_note(view, gpu, ledger);
+    match gpu.sample.unread_lists.missing() {
+        Some((who, why)) => format!("{note}; {who} not told: {why}"),
+        None => note,
+    }
 }
 
 fn processes_note(view: &View, gpu: &GpuView, ledger: &Ledger) -> String {

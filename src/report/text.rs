@@ -8,7 +8,7 @@ use crate::report::clean::clean_for;
 use crate::report::ledger::{self, line};
 use crate::report::table::{self, Column};
 use crate::report::{Style, json};
-use crate::sample::{GpuSample, Reading};
+use crate::sample::{GpuSample, Reading, Seldom};
 use crate::units::{Bytes, BytesPerMinute, age};
 
 /// One frame: the first line, a block for each GPU, the table of holders.
@@ -18,7 +18,8 @@ pub fn frame(view: &View, style: &Style) -> String {
     for gpu in &view.gpus {
         out.push('\n');
         ledger::block(&mut out, view, gpu, style);
-        let state = state_of(&gpu.sample, style.ascii);
+        let look_ms = view.at.boot_ms.saturating_sub(view.gpus_age_ms.unwrap_or(0));
+        let state = state_of(&gpu.sample, look_ms, style.ascii);
         line(&mut out, &format!("  {state}"), style);
     }
     if !view.holders.is_empty() {
@@ -83,8 +84,11 @@ fn freshness(freshness: &Freshness, ascii: bool) -> Option<String> {
     }
 }
 
+/// A limit that was read longer before the look than this is said to be old, in milliseconds.
+const OLD_LIMIT_MS: u64 = 2 * Seldom::Settings.rhythm_ms();
+
 /// `util 96%  54 °C  612/700 W`; what cannot be read is left out.
-fn state_of(gpu: &GpuSample, ascii: bool) -> String {
+fn state_of(gpu: &GpuSample, look_ms: u64, ascii: bool) -> String {
     let mut parts = Vec::new();
     if let Some(both) = gpu.utilization.get() {
         parts.push(format!("util {:.0}%", both.sm.0));
@@ -94,7 +98,12 @@ fn state_of(gpu: &GpuSample, ascii: bool) -> String {
     }
     let watts = |milli: u64| (milli + 500) / 1000;
     match (gpu.power.get(), gpu.power_limit.get()) {
-        (Some(now), Some(limit)) => parts.push(format!("{}/{} W", watts(now.0), watts(limit.0))),
+        (Some(now), Some(limit)) => {
+            let before_ms = gpu.read_before_ms(Seldom::Settings, look_ms);
+            let old = before_ms.filter(|ms| *ms >= OLD_LIMIT_MS);
+            let old = old.map_or_else(String::new, |ms| format!(" (limit {} old)", age(ms)));
+            parts.push(format!("{}/{} W{old}", watts(now.0), watts(limit.0)));
+        }
         (Some(now), None) => parts.push(format!("{} W", watts(now.0))),
         (None, _) => {}
     }

@@ -23,12 +23,16 @@ pub(super) enum Answer {
     CannotTell(String),
 }
 
-/// Of whom nothing can be said: whoever is on a GPU whose list the driver does not tell, and listed
-/// processes that cannot be looked at.
+/// Of whom nothing can be said: whoever is on a GPU of which the driver does not tell a list, and
+/// listed processes that cannot be looked at.
 pub(super) fn unasked(view: &View) -> impl Iterator<Item = Answer> + '_ {
     let lists = view.gpus.iter().filter_map(|gpu| {
-        let (index, why) = (gpu.sample.index, gpu.sample.unlisted()?.words());
-        Some(Answer::CannotTell(format!("who is on GPU {index}: {why}")))
+        let index = gpu.sample.index;
+        if let Some(why) = gpu.sample.unlisted() {
+            return Some(Answer::CannotTell(format!("who is on GPU {index}: {}", why.words())));
+        }
+        let (who, why) = gpu.sample.unread_lists.missing()?;
+        Some(Answer::CannotTell(format!("which {who} are on GPU {index}: {why}")))
     });
     let rows = view.holders.iter().filter(|holder| holder.listed && holder.id.is_none());
     let rows = rows.filter_map(|Holder { pid, verdict, .. }| match verdict.class {

@@ -75,8 +75,10 @@ fn desktop(view: &View, gpu: &GpuView, drawing: &[&Holder]) -> Answer {
     if here.len() > NAMED {
         evidence.push(format!("and {} more", here.len() - NAMED));
     }
-    if untold > 0 {
-        evidence.push(format!("and {untold} of which the driver does not tell the bytes"));
+    match untold {
+        0 => {}
+        1 => evidence.push("1 more holds an amount that the driver does not tell".to_owned()),
+        n => evidence.push(format!("{n} more hold amounts that the driver does not tell")),
     }
     let mut fixes = Vec::new();
     fixes.extend(fix("close what can be closed", When::Always, closing));

@@ -51,6 +51,7 @@ impl Rule for Grows {
 /// little, or somebody who is not listed.
 fn together(gpu: &GpuView) -> Answer {
     let index = gpu.sample.index;
+    let shared = gpu.ledger.get().is_some_and(|ledger| ledger.unified);
     if gpu.sample.mig_enabled.get() == Some(true) {
         return Answer::Clear;
     }
@@ -69,17 +70,23 @@ fn together(gpu: &GpuView) -> Answer {
         return Answer::Clear;
     }
     let rate = Bytes(per_minute.0 as u64);
+    let earliest = format!("at the earliest in {}", age(earliest));
+    let nobody = "no process grows steadily by itself: many do, or one that is not listed";
+    let (what, evidence) = if shared {
+        let whose = format!("GPU {index} has no memory of its own, but the host's");
+        let programs = "programs on the processor take of it, too".to_owned();
+        ("host memory".to_owned(), vec![whose, earliest, programs])
+    } else {
+        (format!("GPU {index}"), vec![earliest, nobody.to_owned()])
+    };
     Answer::Hit(Finding {
         rule: KEY,
         fix_number: 0,
         severity: urgency(likely),
         gpu: Some(index),
         pid: None,
-        headline: format!("GPU {index} fills by {rate} a minute: full in {}", age(likely)),
-        evidence: vec![
-            format!("at the earliest in {}", age(earliest)),
-            "no process grows steadily by itself: many do, or one that is not listed".to_owned(),
-        ],
+        headline: format!("{what} fills by {rate} a minute: full in {}", age(likely)),
+        evidence,
         fixes: Vec::new(),
     })
 }

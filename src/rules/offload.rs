@@ -1,7 +1,8 @@
 //! Fix 5: layers, experts or encoders on the CPU; and the way back, where there is room.
 
 use super::common::{
-    Answer, WORTH, about, facts, fix, margin, not_told, severity, shared, short, whole, workload,
+    Answer, WORTH, about, facts, fix, margin, not_told, room, severity, shared, short, whole,
+    workload,
 };
 use super::per_holder::PerHolder;
 use super::{Fix, Severity};
@@ -32,7 +33,7 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
 
 /// What moves to the host when it is loaded, by nobody's arithmetic.
 fn on_load(holder: &Holder, gpu: &GpuView) -> Answer {
-    if super::common::training(holder).is_some() {
+    if super::common::training(holder).is_some() || shares_the_host(gpu) {
         return Answer::Clear;
     }
     match (short(gpu), holder.bytes.get()) {
@@ -52,24 +53,32 @@ fn on_load(holder: &Holder, gpu: &GpuView) -> Answer {
     if found.fixes.is_empty() { Answer::Clear } else { Answer::Hit(found) }
 }
 
+/// A GPU without memory of its own: what moves to the host stays in the same memory.
+fn shares_the_host(gpu: &GpuView) -> bool {
+    gpu.ledger.get().is_some_and(|ledger| ledger.unified)
+}
+
 fn llama(view: &View, holder: &Holder, gpu: &GpuView, workload: &Workload) -> Answer {
     let Some(settings) = workload.llama_settings() else {
         let pid = holder.pid;
         return Answer::CannotTell(format!("{pid} was started without a context: it chose one"));
     };
-    let Some(memory) = gpu.sample.memory.get() else { return not_told(gpu) };
+    let Some((total, free)) = room(gpu) else { return not_told(gpu) };
     let facts = match facts(view, holder) {
         Ok(facts) => facts,
         Err(answer) => return answer,
     };
     let all = facts.shape.layers.len() as u64 + 1;
     let now = settings.gpu_layers.min(all);
-    let keep = margin(memory.total);
+    let keep = margin(total);
     if short(gpu) == Some(true) && now > 0 {
-        return fewer(view, holder, gpu, facts, &settings, keep - memory.free);
+        if shares_the_host(gpu) {
+            return Answer::Clear;
+        }
+        return fewer(view, holder, gpu, facts, &settings, keep - free);
     }
     // More layers: what is free is for the taking on this GPU alone.
-    let room = memory.free.checked_sub(Bytes(keep.0.saturating_mul(2)));
+    let room = free.checked_sub(Bytes(keep.0.saturating_mul(2)));
     let Some(room) = room.filter(|_| now < all) else { return Answer::Clear };
     match (holder.bytes.get(), whole(view, holder)) {
         (Some(here), Some(all)) if here == all => more(holder, facts, &settings, room),

@@ -1,6 +1,8 @@
 //! Memory that is held by design: frameworks and servers that take their share at the start.
 
-use super::common::{Answer, WORTH, about, already, facts, fix, not_told, saving, whole, workload};
+use super::common::{
+    Answer, WORTH, about, already, facts, fix, not_told, room, saving, whole, workload,
+};
 use super::per_holder::PerHolder;
 use super::{Fix, Provenance, Severity, served};
 use crate::analyze::workload::{Setting, Software, Workload};
@@ -68,14 +70,15 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     if holder.age_ms.get().is_some_and(|age| age < LOADING_MS) {
         return Answer::NotYet(format!("{pid} is still loading"));
     }
-    let Some(memory) = gpu.sample.memory.get() else { return not_told(gpu) };
+    // Of a GPU without memory of its own these take a share of the machine's.
+    let Some((total, _)) = room(gpu) else { return not_told(gpu) };
     let Some(held) = holder.bytes.get() else {
         return Answer::CannotTell(format!("the driver does not tell what {pid} holds"));
     };
     let share =
         workload.get(Setting::MemoryFraction).and_then(|f| f.value.trim().parse::<f64>().ok());
     let share = share.filter(|share| *share > 0.0 && *share <= 1.0);
-    let expected = share.unwrap_or(f64::from(taker.share) / 100.0) * memory.total.0 as f64;
+    let expected = share.unwrap_or(f64::from(taker.share) / 100.0) * total.0 as f64;
     // One that holds far less does not preallocate, whatever it is.
     if (held.0 as f64) < expected * 0.6 {
         return Answer::Clear;
@@ -107,7 +110,7 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
         None => "how much of it is in use is not seen from outside".to_owned(),
     });
     found.evidence.extend(said.and_then(served::load));
-    let card = Card { total: memory.total, share };
+    let card = Card { total, share };
     match said.and_then(|said| Some((said, served::has_spare(said)?))) {
         Some((_, false)) => found.evidence.push("it needs the cache that it has".to_owned()),
         Some((said, true)) => found.fixes = by_report(view, holder, workload, said, card),

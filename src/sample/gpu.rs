@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{GpuIndex, GpuUuid, Pid, Stamp};
-use crate::sample::{Reading, Why, XidReport};
+use crate::sample::{Reading, UnreadLists, Why, XidReport};
 use crate::units::{Bytes, BytesPerSecond, Celsius, Megahertz, Milliwatts, Percent};
 
 /// One look at every GPU.
@@ -49,7 +49,8 @@ pub struct Nonsense {
     pub bad_bytes: u32,
     /// Memory figures that do not add up, or exceed what can be.
     pub bad_memory: u32,
-    /// Lists of graphics or MPS processes that could not be read: who stands in them is missing.
+    /// Lists of graphics or MPS processes that could not be read, of all GPUs together;
+    /// [`GpuSample::unread_lists`] says whose.
     #[serde(default)]
     pub failed_lists: u32,
 }
@@ -98,6 +99,9 @@ pub struct GpuSample {
     pub persistence: Reading<bool>,
     /// Every process that the driver lists, once.
     pub processes: Reading<Vec<GpuProc>>,
+    /// Of that: which lists are missing.
+    #[serde(default, skip_serializing_if = "UnreadLists::is_none")]
+    pub unread_lists: UnreadLists,
     /// Whether per-process use can be sampled here at all (never for MIG).
     pub process_utilization: Reading<()>,
     /// What was read before this look.
@@ -110,7 +114,8 @@ pub struct GpuSample {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Earlier {
-    /// The oldest of `throttle`, `memory_clock`, `performance_state` and `fan`.
+    /// The oldest of `memory_clock`, `performance_state` and `fan`; in a recording of a version that
+    /// read `throttle` in turns too, of all four.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details_boot_ms: Option<u64>,
     /// `pcie`.
@@ -145,6 +150,15 @@ impl Seldom {
         (Self::Lists, "lists"),
         (Self::Settings, "settings"),
     ];
+
+    /// At a look what is read in turns is always younger than this, in milliseconds; settings are read
+    /// again after the first look at which they are as old.
+    pub const fn rhythm_ms(self) -> u64 {
+        match self {
+            Self::Details | Self::Pcie | Self::Lists => 4_000,
+            Self::Settings => 10_000,
+        }
+    }
 }
 
 impl Earlier {
@@ -161,6 +175,20 @@ impl GpuSample {
     pub fn unlisted(&self) -> Option<Why> {
         let split = self.mig.is_none() && self.mig_enabled.get() == Some(true);
         self.processes.why().filter(|why| !split && *why != Why::NotAsked)
+    }
+
+    /// Whether it is a whole GPU whose driver knows of no memory of its own: it shares the machine's.
+    pub fn has_no_memory(&self) -> bool {
+        self.memory.why() == Some(Why::NotSupported)
+            && self.mig.is_none()
+            && self.mig_enabled.get() != Some(true)
+    }
+
+    /// How long before the look of `look_ms` that was read, in milliseconds: 0 for what is of the look
+    /// itself, `None` where nothing of it is there.
+    pub fn read_before_ms(&self, what: Seldom, look_ms: u64) -> Option<u64> {
+        let read_ms = self.read_earlier(what).get()?;
+        Some(read_ms.map_or(0, |read_ms| look_ms.saturating_sub(read_ms)))
     }
 
     /// When that was read, in milliseconds since boot, where it was before this look; absent where

@@ -97,8 +97,9 @@ pub enum KillStep {
     Refused(String),
     /// Not ours to signal.
     Denied,
-    /// It lives after everything that the preset allows, and this is what it waits in.
-    StillThere(Option<String>),
+    /// It lives after everything that the preset allows, and this is what it waits in, where the
+    /// kernel says so; absent where it cannot be told which of its threads waits.
+    StillThere(Reading<Option<String>>),
     /// Everything that can be done has been done.
     Finished,
 }

@@ -9,6 +9,7 @@ mod called;
 mod gap;
 mod gpu;
 mod kill;
+mod lists;
 mod machine;
 pub mod nearest;
 mod power;
@@ -32,6 +33,7 @@ pub use kill::{
     KillEvent, KillMark, KillMarked, KillOrder, KillPreset, KillStep, KillTarget, signal_name,
     signal_words,
 };
+pub use lists::UnreadLists;
 pub use machine::{
     Access, CAP_KILL, CAP_SYS_PTRACE, DeviceFile, LibraryFile, MachineFacts, ModuleFacts, PciGpu,
 };

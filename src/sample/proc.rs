@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{Pid, ProcId, Stamp};
-use crate::sample::{AllocatorSample, Reading, ServerSample};
+use crate::sample::{AllocatorSample, Reading, ServerSample, Why};
 use crate::units::{Bytes, Percent};
 
 /// One look at the processes that matter: those the driver lists, those that have an NVIDIA device
@@ -99,9 +99,13 @@ pub struct ProcSample {
     pub read_boot_ms: Option<u64>,
     /// Number of threads.
     pub threads: u32,
-    /// Threads that wait without a chance to be interrupted (state D).
+    /// Threads that wait without a chance to be interrupted (state D); see [`ProcSample::in_d`].
     #[serde(default)]
     pub threads_in_d: u32,
+    /// Why it is not known that there are none: not all of its threads could be looked at, or nobody
+    /// asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads_unread: Option<Why>,
     /// CPU time so far, in clock ticks.
     pub cpu_ticks: u64,
     /// CPU use since the look before; absent at the first one.
@@ -162,6 +166,14 @@ pub struct ProcSample {
 }
 
 impl ProcSample {
+    /// Threads in state D; `NotAsked` of one that was not looked at, or has too many to look at all.
+    pub fn in_d(&self) -> Reading<u32> {
+        match self.threads_unread {
+            Some(why) if self.threads_in_d == 0 => Reading::Absent(why),
+            _ => Reading::Value(self.threads_in_d),
+        }
+    }
+
     /// A variable of its environment, where that was read. Hostile text.
     pub fn variable(&self, name: &str) -> Option<&str> {
         let environment = self.environment.as_ref()?.value()?;

@@ -39,6 +39,9 @@ pub enum Why {
 }
 
 impl Why {
+    /// A failure without a number.
+    pub(super) const UNTOLD: Self = Self::Failed(-1);
+
     const NAMED: [(Self, &'static str, &'static str); 13] = [
         (Self::NotSupported, "not_supported", "not supported here"),
         (Self::NoPermission, "no_permission", "no permission"),
@@ -58,6 +61,7 @@ impl Why {
     /// In words, for a person.
     pub fn words(self) -> String {
         match self {
+            Self::UNTOLD => "failed".to_owned(),
             Self::Failed(code) => format!("failed with code {code}"),
             _ => self.named(2).to_owned(),
         }

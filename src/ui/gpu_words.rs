@@ -5,8 +5,8 @@ use ratatui::style::Style;
 use super::theme::{Glyphs, Theme};
 use crate::analyze::xid::{Blame, XidSeen};
 use crate::analyze::{Freshness, GpuView, Ledger, View};
-use crate::sample::{GpuSample, Reading, Throttle, Why};
-use crate::units::{Bytes, BytesPerSecond};
+use crate::sample::{GpuSample, Reading, Seldom, Throttle, Why};
+use crate::units::{Bytes, BytesPerSecond, age};
 
 /// `util  96%`.
 pub fn utilization(sample: &GpuSample) -> String {
@@ -30,30 +30,55 @@ pub fn temperature(sample: &GpuSample, glyphs: &Glyphs) -> String {
     }
 }
 
-/// ` 612/700 W`.
-pub fn power(sample: &GpuSample) -> String {
+/// How long before the look something was read that has an age of its own: `<4s` where it is read in
+/// turns, for as long as it is no older than its turn, else its age; nothing where all is read at each
+/// look. It is the same at every look, so that what does not change is not drawn again.
+pub fn own_age(view: &View, sample: &GpuSample, what: Seldom, interval_ms: u64) -> Option<String> {
+    let look_ms = view.at.boot_ms.saturating_sub(view.gpus_age_ms.unwrap_or(0));
+    let before_ms = sample.read_before_ms(what, look_ms)?;
+    let rhythm_ms = what.rhythm_ms();
+    // Settings are read after a look, and show at the next.
+    let late_ms = if what == Seldom::Settings { 2 * interval_ms } else { 0 };
+    if before_ms >= rhythm_ms + late_ms {
+        return Some(age(before_ms));
+    }
+    (what != Seldom::Settings && interval_ms < rhythm_ms).then(|| format!("<{}", age(rhythm_ms)))
+}
+
+/// ` 612/700 W`, and the age of the limit.
+pub fn power(sample: &GpuSample, limit_age: Option<&str>) -> String {
     let watts = |reading: Reading<crate::units::Milliwatts>| {
         reading.get().map_or_else(|| "-".to_owned(), |power| (power.0 / 1000).to_string())
     };
-    format!("{:>4}/{:<3} W", watts(sample.power), watts(sample.power_limit))
+    let old = limit_age.filter(|_| sample.power_limit.value().is_some());
+    let old = old.map_or_else(String::new, |age| format!(" (limit {age} old)"));
+    format!("{:>4}/{:<3} W{old}", watts(sample.power), watts(sample.power_limit))
 }
 
-/// `SM 1980 MHz  memory 3201 MHz  P0`.
-pub fn clocks(sample: &GpuSample) -> String {
+/// `SM 1980 MHz  memory 3201 MHz  P0  <4s`: the age of memory clock and performance state.
+pub fn clocks(sample: &GpuSample, age: Option<&str>) -> String {
     let mhz = |reading: Reading<crate::units::Megahertz>| {
         reading.get().map_or_else(|| "   -".to_owned(), |clock| format!("{:>4}", clock.0))
     };
     let state = sample.performance_state.get();
+    let known = state.is_some() || sample.memory_clock.value().is_some();
     let state = state.map_or_else(String::new, |state| format!("  P{state}"));
-    format!("SM {} MHz  memory {} MHz{state}", mhz(sample.sm_clock), mhz(sample.memory_clock))
+    let clocks = [mhz(sample.sm_clock), mhz(sample.memory_clock)];
+    let age = aged(age.filter(|_| known));
+    format!("SM {} MHz  memory {} MHz{state}{age}", clocks[0], clocks[1])
 }
 
-/// `PCIe in 1.2 GiB/s  out 310 MiB/s`.
-pub fn bus(sample: &GpuSample) -> String {
+/// `  <4s`.
+fn aged(age: Option<&str>) -> String {
+    age.map_or_else(String::new, |age| format!("  {age}"))
+}
+
+/// `PCIe in 1.2 GiB/s  out 310 MiB/s  <4s`.
+pub fn bus(sample: &GpuSample, age: Option<&str>) -> String {
     match sample.pcie {
         Reading::Value(pcie) => {
             let rate = |BytesPerSecond(n)| format!("{}/s", Bytes(n));
-            format!("PCIe in {:>10}  out {:>10}", rate(pcie.rx), rate(pcie.tx))
+            format!("PCIe in {:>10}  out {:>10}{}", rate(pcie.rx), rate(pcie.tx), aged(age))
         }
         // A recording was made without it; live it is asked for as soon as there is room for it.
         Reading::Absent(Why::NotAsked) => String::new(),

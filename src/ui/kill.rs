@@ -1,7 +1,7 @@
 //! The kill dialog: what would be ended, the user's word, what happened, and the proof.
 
 use crate::ids::ProcId;
-use crate::sample::{KillEvent, KillOrder, KillPreset, KillStep, signal_name};
+use crate::sample::{KillEvent, KillOrder, KillPreset, KillStep, Reading, signal_name};
 
 /// What the user is asked, and then shown. Filled from a plan outside of the view.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,10 +134,37 @@ pub fn words(event: &KillEvent) -> String {
         KillStep::Reused => format!("{who}is another process now: nothing sent"),
         KillStep::Refused(why) => format!("{who}refused: {why}"),
         KillStep::Denied => format!("{who}not yours to signal"),
-        KillStep::StillThere(None) => format!("{who}still there after {after:.1} s"),
-        KillStep::StillThere(Some(wait)) => {
-            format!("{who}still there after {after:.1} s, waits in {wait}")
+        KillStep::StillThere(waits) => {
+            let waits = match waits {
+                Reading::Value(None) => String::new(),
+                Reading::Value(Some(wait)) => format!(", waits in {wait}"),
+                Reading::Absent(why) => {
+                    format!(", which of its threads waits cannot be told: {}", why.words())
+                }
+            };
+            format!("{who}still there after {after:.1} s{waits}")
         }
         KillStep::Finished => format!("all done after {after:.1} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Pid;
+    use crate::sample::Why;
+
+    #[test]
+    fn what_one_that_stays_waits_in_is_told_or_why_it_is_not() {
+        let said = |waits| {
+            let id = Some(ProcId { pid: Pid(41), start_ticks: 1 });
+            words(&KillEvent { id, after_ms: 5_000, what: KillStep::StillThere(waits) })
+        };
+        assert_eq!(said(Reading::Value(None)), "41 still there after 5.0 s");
+        let waits = Reading::Value(Some("nvidia_ioctl".to_owned()));
+        assert_eq!(said(waits), "41 still there after 5.0 s, waits in nvidia_ioctl");
+        let text =
+            "41 still there after 5.0 s, which of its threads waits cannot be told: no permission";
+        assert_eq!(said(Reading::Absent(Why::NoPermission)), text);
     }
 }

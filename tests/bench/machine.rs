@@ -8,7 +8,7 @@ use vramlens::ids::{GpuIndex, GpuUuid, Pid, ProcId, Stamp};
 use vramlens::sample::{
     DriverInfo, Earlier, EnvVar, GpuProc, GpuSample, GpuTick, HostFacts, Memory, MemoryApi,
     Nonsense, NvidiaFds, ProcKinds, ProcSample, ProcState, ProcTick, Reading, ScanReport, Signals,
-    Throttle, Tick, Utilization, Why, XidReport,
+    Throttle, Tick, UnreadLists, Utilization, Why, XidReport,
 };
 use vramlens::units::{Bytes, Celsius, Milliwatts, Percent};
 
@@ -98,6 +98,7 @@ impl Machine {
             mig_enabled: Reading::Value(false),
             persistence: Reading::Value(true),
             processes: Reading::Value(rows),
+            unread_lists: UnreadLists::default(),
             process_utilization: Reading::Value(()),
             earlier: Earlier::default(),
         }
@@ -196,6 +197,7 @@ fn blank(pid: u32, comm: &str, arguments: &[&str]) -> ProcSample {
         flags: 0x40_0000,
         threads: 42,
         threads_in_d: 0,
+        threads_unread: None,
         read_boot_ms: None,
         cpu_ticks: 90_000,
         cpu: Reading::Value(Percent(0.0)),

@@ -4,7 +4,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use vramlens::ids::GpuIndex;
-use vramlens::sample::{Earlier, GpuSample, GpuTick, Reading, Tick, Why};
+use vramlens::sample::{Earlier, GpuSample, GpuTick, Reading, Tick, UnreadLists, Why};
 use vramlens::source::Source;
 use vramlens::units::Bytes;
 
@@ -246,13 +246,30 @@ fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 #[test]
-fn a_list_of_graphics_or_mps_processes_that_fails_is_counted() {
-    for (code, counted) in [(4, 1), (999, 1), (3, 0), (26, 0)] {
-        let error = format!(
-            "[[gpu]]\n[[error]]\ncall = \"nvmlDeviceGetMPSComputeRunning*\"\ncode = {code}\n"
-        );
-        let tick = Rig::new(&error).tick();
-        assert_eq!(tick.gpus[0].processes, Reading::Value(Vec::new()));
-        assert_eq!(tick.nonsense.failed_lists, counted, "code {code}");
+fn a_list_of_graphics_or_mps_processes_that_fails_is_told_of_its_gpu() {
+    let error = |list: &str, gpu: u32, code: u32| {
+        let call = format!("nvmlDeviceGet{list}RunningProcesses*");
+        format!("[[error]]\ncall = \"{call}\"\ngpu = {gpu}\ncode = {code}\n")
+    };
+    let (graphics, mps) = ("Graphics", "MPSCompute");
+    let unread = |graphics, mps| UnreadLists { graphics, mps };
+    let cases = [
+        (error(mps, 1, 4), unread(None, Some(Why::NoPermission))),
+        (error(mps, 1, 999), unread(None, Some(Why::Failed(999)))),
+        (error(graphics, 1, 10), unread(Some(Why::TimedOut), None)),
+        // A driver without such a list has nobody in it, whatever becomes of the other.
+        (error(mps, 1, 3) + &error(graphics, 1, 26), unread(None, None)),
+        (error(graphics, 1, 3) + &error(mps, 1, 4), unread(None, Some(Why::NoPermission))),
+        (
+            error(graphics, 1, 4) + &error(mps, 1, 10),
+            unread(Some(Why::NoPermission), Some(Why::TimedOut)),
+        ),
+    ];
+    for (errors, expected) in cases {
+        let tick = Rig::new(&format!("[[gpu]]\n[[gpu]]\n{errors}")).tick();
+        assert!(tick.gpus.iter().all(|gpu| gpu.processes == Reading::Value(Vec::new())));
+        let told: Vec<_> = tick.gpus.iter().map(|gpu| gpu.unread_lists).collect();
+        assert_eq!(told, [UnreadLists::default(), expected], "{errors}");
+        assert_eq!(tick.nonsense.failed_lists, expected.count(), "{errors}");
     }
 }

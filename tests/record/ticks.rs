@@ -50,6 +50,7 @@ pub fn gpu_tick(n: u64, used: u64) -> Tick {
             gpu_instance: None,
             compute_instance: None,
         }]),
+        unread_lists: UnreadLists::default(),
         process_utilization: Reading::Value(()),
         earlier: Earlier::default(),
     };
@@ -84,6 +85,7 @@ pub fn process(uid: u32, arguments: &[&str]) -> ProcSample {
         flags: 0,
         threads: 12,
         threads_in_d: 0,
+        threads_unread: None,
         read_boot_ms: None,
         cpu_ticks: 900,
         cpu: Reading::Absent(Why::NotYet),

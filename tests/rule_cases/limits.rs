@@ -274,3 +274,21 @@ fn caching() -> Vec<Case> {
         ),
     ]
 }
+
+#[test]
+fn programs_whose_bytes_are_not_told_are_counted_in_a_whole_sentence() {
+    let told = |told: usize| -> Vec<String> {
+        let mut view = desktop(true);
+        for holder in view.holders.iter_mut().skip(told) {
+            holder.bytes = Reading::Absent(Why::NotSupported);
+        }
+        let found = vramlens::rules::run(&view);
+        found.into_iter().find(|finding| finding.rule == "consumers").unwrap().evidence
+    };
+    let firefox = "601 firefox 819 MiB";
+    assert_eq!(told(3).len(), 3);
+    let one = "1 more holds an amount that the driver does not tell";
+    assert_eq!(told(2), [firefox, "600 Xorg 307 MiB", one]);
+    let two = "2 more hold amounts that the driver does not tell";
+    assert_eq!(told(1), ["600 Xorg 307 MiB", two]);
+}

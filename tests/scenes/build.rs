@@ -79,6 +79,7 @@ pub fn process(pid: u32, user: &str, arguments: &[&str]) -> ProcSample {
         flags: 0,
         threads: 42,
         threads_in_d: 0,
+        threads_unread: None,
         read_boot_ms: None,
         cpu_ticks: 1000,
         cpu: Reading::Value(Percent(101.2)),
@@ -169,6 +170,7 @@ pub fn gpu_sample(index: u32, name: &str, total: u64, used: u64, reserved: u64) 
         mig_enabled: Reading::Value(false),
         persistence: Reading::Value(true),
         processes: Reading::Value(Vec::new()),
+        unread_lists: UnreadLists::default(),
         process_utilization: Reading::Value(()),
         earlier: Earlier::default(),
     }

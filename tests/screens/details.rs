@@ -40,27 +40,6 @@ fn the_mark_of_the_order_touches_no_other_title() {
 }
 
 #[test]
-fn who_would_be_ended_is_told_with_all_of_the_reason() {
-    let mut app = app(&COLOUR);
-    let mut dialog = scenes::dialog();
-    let reason =
-        "zombie: the leader of its process group, 39980, is gone since two days and a half";
-    dialog.rows[0].note = reason.into();
-    app.kill = Some(dialog.clone());
-    for size in [(60, 24), (80, 24), (160, 50)] {
-        let shown = text(&screen(&app, &scenes::one_gpu(), &[], size));
-        let words: Vec<&str> = shown.split_whitespace().filter(|word| *word != "│").collect();
-        assert!(words.join(" ").contains(reason), "{size:?}\n{shown}");
-    }
-    // Nobody to end: nothing is said of signals.
-    dialog.order.targets.clear();
-    dialog.rows.clear();
-    app.kill = Some(dialog);
-    let shown = text(&screen(&app, &scenes::one_gpu(), &[], (80, 24)));
-    assert!(shown.contains("never ended") && !shown.contains("TERM"), "{shown}");
-}
-
-#[test]
 fn a_figure_of_nothing_is_not_in_the_legend() {
     let mut view = scenes::one_gpu();
     let total = view.gpus[0].ledger.value().unwrap().total;

@@ -9,7 +9,7 @@ use vramlens::ids::{GpuIndex, GpuUuid, Pid, ProcId, Stamp};
 use vramlens::sample::{
     Container, DriverInfo, Earlier, EnvVar, GpuProc, GpuSample, GpuTick, HostFacts, Memory,
     MemoryApi, Nonsense, NvidiaFds, ProcKinds, ProcSample, ProcState, ProcTick, Reading,
-    ScanReport, Signals, Tick, Utilization, Why,
+    ScanReport, Signals, Tick, UnreadLists, Utilization, Why,
 };
 use vramlens::units::{Bytes, Percent};
 
@@ -59,6 +59,7 @@ pub fn gpu(n: u32) -> GpuSample {
         mig_enabled: Reading::Value(false),
         persistence: Reading::Absent(absent),
         processes: Reading::Value(Vec::new()),
+        unread_lists: UnreadLists::default(),
         process_utilization: Reading::Value(()),
         earlier: Earlier::default(),
     }
@@ -148,6 +149,7 @@ pub fn process(pid: u32, comm: &str) -> ProcSample {
         flags: 0,
         threads: 4,
         threads_in_d: 0,
+        threads_unread: None,
         read_boot_ms: None,
         cpu_ticks: 1_000,
         cpu: Reading::Value(Percent(0.0)),

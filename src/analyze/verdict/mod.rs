@@ -88,7 +88,8 @@ fn weigh(case: &Case<'_>, process: &ProcSample) -> Verdict {
     let signs = Signs::of(case, process);
     let shields = Shields::of(case, process, &signs);
     let activity = activity::of(case, process, shields.not_idle);
-    let class = class(case, &signs, &shields, &activity);
+    let unread = unread_list(case, process);
+    let class = class(case, &signs, (&shields, unread.is_some()), &activity);
     let zombie = is_zombie(case, class, &signs, &shields, &activity);
     let since_ms = match class {
         Class::Idle | Class::IdleServer | Class::BusyCpu | Class::Orphan => activity.idle_ms,
@@ -100,17 +101,37 @@ fn weigh(case: &Case<'_>, process: &ProcSample) -> Verdict {
     if class == Class::Hidden {
         let text = "has the device open and is in none of the driver's lists".to_owned();
         evidence.insert(0, note("unlisted", text));
-    } else if case.row.is_none()
-        && let Some(why) = case.gpu.unlisted()
-    {
-        let text = format!("has the device open; the driver's list is not told: {}", why.words());
-        evidence.insert(0, note("list_unreadable", text));
     }
+    if let Some(unread) = unread {
+        evidence.insert(0, unread);
+    }
+    evidence.extend(states::unread(process));
     if class == Class::Survivor && absent::owner_just_ended(case) {
         let text = "its owner ended only now: it may still follow".to_owned();
         evidence.push(against("owner_just_ended", text));
     }
     Verdict { class, zombie, since_ms, evidence, manager: None }
+}
+
+/// For whoever is in no list: that it may stand in one that could not be read, be it of this GPU or
+/// of another one that it has open.
+fn unread_list(case: &Case<'_>, process: &ProcSample) -> Option<Evidence> {
+    if case.row.is_some() {
+        return None;
+    }
+    let gpu = case.scene.may_be_listed_on(case.gpu, process)?;
+    let whose = if gpu.uuid == case.gpu.uuid {
+        "the driver's list".to_owned()
+    } else {
+        format!("the driver's list for GPU {}", gpu.index)
+    };
+    if let Some(why) = gpu.unlisted() {
+        let text = format!("has the device open; {whose} is not told: {}", why.words());
+        return Some(note("list_unreadable", text));
+    }
+    let (who, why) = case.scene.tick.unread_lists(gpu).missing()?;
+    let text = format!("has the device open; {whose} of {who} is not told: {why}");
+    Some(note("list_incomplete", text))
 }
 
 /// What the traps' rules prevent.
@@ -181,7 +202,12 @@ struct Shield<'a> {
     guards: bool,
 }
 
-fn class(case: &Case<'_>, signs: &Signs, shields: &Shields, activity: &Activity) -> Class {
+fn class(
+    case: &Case<'_>,
+    signs: &Signs,
+    (shields, unread): (&Shields, bool),
+    activity: &Activity,
+) -> Class {
     if shields.protected {
         return Class::Protected;
     }
@@ -190,7 +216,7 @@ fn class(case: &Case<'_>, signs: &Signs, shields: &Shields, activity: &Activity)
     }
     if case.row.is_none() {
         // In none of the lists is who is in none that could be read, where each could be.
-        return if case.gpu.unlisted().is_some() { Class::Unknown } else { Class::Hidden };
+        return if unread { Class::Unknown } else { Class::Hidden };
     }
     if signs.orphan() && !shields.orphan {
         return Class::Orphan;

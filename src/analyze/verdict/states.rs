@@ -2,9 +2,9 @@
 
 use super::{Case, against, finish, note, said};
 use crate::analyze::scene::{is_defunct, is_exiting, is_zombie_leader};
-use crate::analyze::{Class, Verdict};
+use crate::analyze::{Class, Evidence, Verdict};
 use crate::ids::Pid;
-use crate::sample::{ProcSample, ProcState};
+use crate::sample::{ProcSample, ProcState, Why};
 use crate::units::age;
 
 /// Two looks with a KILL pending lie this far apart before it counts, in milliseconds.
@@ -67,9 +67,21 @@ fn stuck(case: &Case<'_>, process: &ProcSample) -> Option<Verdict> {
     Some(Verdict { since_ms, ..finish(Class::Stuck, evidence) })
 }
 
+/// That it is not known whether a thread of it hangs.
+pub fn unread(process: &ProcSample) -> Option<Evidence> {
+    let text = match process.in_d().why()? {
+        Why::NotAsked => "not all of its threads were looked at: one may wait without interruption",
+        _ => "its threads could not be looked at: one may wait without interruption",
+    };
+    Some(note("threads_unread", text.to_owned()))
+}
+
 fn waits_in(process: &ProcSample) -> String {
     match &process.wait_channel {
         Some(channel) => format!("waits in {channel}"),
+        None if process.in_d().value().is_none() => {
+            "which of its threads waits cannot be told".to_owned()
+        }
         None => "what it waits in cannot be read without root".to_owned(),
     }
 }

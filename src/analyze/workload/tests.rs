@@ -19,6 +19,7 @@ fn process(words: &[&str]) -> ProcSample {
         flags: 0,
         threads: 1,
         threads_in_d: 0,
+        threads_unread: None,
         read_boot_ms: None,
         cpu_ticks: 0,
         cpu: Reading::Absent(Why::NotYet),

@@ -23,6 +23,7 @@ pub(super) fn blank(stat: &Stat, started_boot_ms: u64) -> ProcSample {
         flags: stat.flags,
         threads: stat.threads,
         threads_in_d: 0,
+        threads_unread: Some(Why::NotAsked),
         read_boot_ms: None,
         cpu_ticks: stat.cpu_ticks,
         cpu: Reading::Absent(not_yet),

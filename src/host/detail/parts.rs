@@ -11,10 +11,10 @@ use crate::host::fds::{self, Depth};
 use crate::host::rest::What;
 use crate::host::root::{self, Root};
 use crate::host::slow::{Facts, Want};
-use crate::host::stat;
+use crate::host::stat::{self, Waiting};
 use crate::host::status::{self, Status};
 use crate::host::target::wait_channel;
-use crate::ids::Stamp;
+use crate::ids::{Pid, Stamp};
 use crate::sample::{ProcState, Reading, Why};
 
 impl Detail {
@@ -64,6 +64,7 @@ impl Detail {
                 machine.ties += u64::from(self.sample.uid.value().is_some());
                 set!(self.sample, uid, Reading::Absent(why));
                 set!(self.sample, signals, None);
+                set!(self.sample, tracer, Pid(0));
             }
         }
         let user = match self.sample.uid {
@@ -89,6 +90,10 @@ impl Detail {
                 set!(self.sample, cgroup, Reading::Absent(why));
                 set!(self.sample, unit, None);
                 set!(self.sample, container, None);
+                set!(self.sample, frozen, false);
+                if std::mem::take(&mut self.job_by_group) {
+                    set!(self.sample, slurm_job, None);
+                }
             }
         }
     }
@@ -100,15 +105,18 @@ impl Detail {
         let (root, pid) = (&machine.root, self.sample.id.pid);
         // The state of an only thread is that of the process.
         let many = self.sample.threads > 1;
-        let (mut count, waiting) = if many { stat::waiting_threads(root, pid) } else { (0, None) };
-        if self.sample.state == ProcState::Uninterruptible && count == 0 {
-            count = 1;
-        }
+        let first = u32::from(self.sample.state == ProcState::Uninterruptible);
+        let found = if many { stat::waiting_threads(root, pid) } else { Ok(Waiting::default()) };
+        let (count, unread) = match found {
+            Ok(waiting) => (waiting.count.max(first), None),
+            Err(why) => (first, Some(why).filter(|_| first == 0)),
+        };
         set!(self.sample, threads_in_d, count);
+        set!(self.sample, threads_unread, unread);
         let killed = self.sample.signals.is_some_and(|signals| signals.pending & KILL_BIT != 0);
-        let waits_in = match waiting {
+        let waits_in = match found.ok().and_then(|waiting| waiting.one) {
             Some(tid) => wait_channel(root, pid, &format!("task/{tid}/wchan")),
-            None if count > 0 || killed => wait_channel(root, pid, "wchan"),
+            None if first > 0 || (killed && unread.is_none()) => wait_channel(root, pid, "wchan"),
             None => None,
         };
         set!(self.sample, wait_channel, waits_in);

@@ -8,7 +8,7 @@ use crate::report::clean::clean;
 use crate::report::json::{
     FreshnessJson, GrowthJson, bytes, freshness, growth, or_not_yet, percent,
 };
-use crate::sample::{Memory, MemoryApi, Reading, Seldom, Why};
+use crate::sample::{GpuSample, Memory, MemoryApi, Reading, Seldom, Why};
 
 /// One GPU or MIG instance.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,8 +37,13 @@ pub struct Gpu {
     pub counts: CountsJson,
     /// How used memory moves.
     pub growth: GrowthJson,
-    /// Processes in the driver's lists.
+    /// Processes in the driver's lists, as far as those could be read.
     pub listed_processes: Reading<usize>,
+    /// Whether the list of graphics processes was read; whoever stands only in one that was not is
+    /// missing.
+    pub graphics_listed: Reading<bool>,
+    /// Whether that of MPS clients was.
+    pub mps_listed: Reading<bool>,
     /// How old it is, in milliseconds, that the lists of graphics and MPS processes were found empty:
     /// such a list is asked again when memory moves for which no compute process accounts, and at
     /// every fourth look. Rows are as old as the memory beside them.
@@ -63,8 +68,8 @@ pub struct Gpu {
     pub pcie: PcieJson,
     /// In per cent of the fan's range.
     pub fan_percent: Reading<f64>,
-    /// How old `memory_clock_megahertz`, `throttle_bits`, `performance_state` and `fan_percent` are,
-    /// the oldest of them, in milliseconds: they are read in turns, at every fourth look.
+    /// How old `memory_clock_megahertz`, `performance_state` and `fan_percent` are, the oldest of
+    /// them, in milliseconds: they are read in turns, at every fourth look.
     pub details_age_ms: Reading<u64>,
     /// Whether MIG mode is on.
     pub mig_enabled: Reading<bool>,
@@ -176,7 +181,7 @@ pub struct LedgerJson {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CauseJson {
     /// `survivors`, `hidden_holders`, `managed_memory`, `display`, `unreadable`,
-    /// `other_namespace`, `driver`, `windows`.
+    /// `other_namespace`, `driver`, `windows`, `list_unreadable`, `list_incomplete`.
     pub key: &'static str,
     /// Whom it concerns.
     pub pids: Vec<u32>,
@@ -184,15 +189,15 @@ pub struct CauseJson {
     pub text: String,
 }
 
-/// Holders, counted.
+/// Holders, counted; absent where the driver's list could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct CountsJson {
     /// All.
-    pub holders: u32,
+    pub holders: Reading<u32>,
     /// Those that may be ended with one key.
-    pub zombies: u32,
+    pub zombies: Reading<u32>,
     /// What that would free, as listed.
-    pub zombie_bytes: u64,
+    pub zombie_bytes: Reading<u64>,
 }
 
 /// Shares of the last sample period.
@@ -239,9 +244,11 @@ pub(super) fn gpu(whole: &View, view: &GpuView) -> Gpu {
         memory: memory(sample.memory),
         ledger: ledger(view.ledger, sample.unlisted()),
         unaccounted_causes: view.unaccounted_causes.iter().map(cause).collect(),
-        counts: counts(view.counts),
+        counts: counts(view.counts, sample.unlisted()),
         growth: growth(&view.growth),
         listed_processes: sample.processes.as_ref().map(Vec::len),
+        graphics_listed: listed(sample, sample.unread_lists.graphics),
+        mps_listed: listed(sample, sample.unread_lists.mps),
         lists_age_ms: age(Seldom::Lists),
         utilization: UtilizationJson {
             sm_percent: percent(sample.utilization.map(|both| both.sm)),
@@ -340,7 +347,17 @@ fn cause(cause: &Cause) -> CauseJson {
     CauseJson { key: cause.key, pids, text: clean(&cause.text) }
 }
 
-const fn counts(counts: Counts) -> CountsJson {
-    let zombie_bytes = counts.zombie_bytes.0;
-    CountsJson { holders: counts.holders, zombies: counts.zombies, zombie_bytes }
+fn counts(counts: Counts, unlisted: Option<Why>) -> CountsJson {
+    let told = unlisted.map_or(Reading::Value(counts), Reading::Absent);
+    CountsJson {
+        holders: told.map(|counts| counts.holders),
+        zombies: told.map(|counts| counts.zombies),
+        zombie_bytes: told.map(|counts| counts.zombie_bytes.0),
+    }
+}
+
+/// Whether one of the lists was read.
+fn listed(sample: &GpuSample, unread: Option<Why>) -> Reading<bool> {
+    let why = sample.processes.why().or(unread);
+    why.map_or(Reading::Value(true), Reading::Absent)
 }

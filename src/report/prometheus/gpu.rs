@@ -57,14 +57,14 @@ pub(super) const ROWS: &[Row] = &[
         Kind::Gauge,
         "",
         "Holders that nobody wants, by the evidence.",
-        |of, out| each(of, |gpu, labels| out.sample(labels, f64::from(gpu.counts.zombies))),
+        |of, out| told(of, |gpu, labels| out.sample(labels, f64::from(gpu.counts.zombies))),
     ),
     (
         "vramlens_gpu_zombie_memory_bytes",
         Kind::Gauge,
         "bytes",
         "What ending the zombies would free, as the driver lists it.",
-        |of, out| each(of, |gpu, labels| out.bytes(labels, gpu.counts.zombie_bytes)),
+        |of, out| told(of, |gpu, labels| out.bytes(labels, gpu.counts.zombie_bytes)),
     ),
     (
         "vramlens_gpu_growth_bytes_per_minute",
@@ -123,9 +123,8 @@ pub(super) const ROWS: &[Row] = &[
         "vramlens_gpu_age_seconds",
         Kind::Gauge,
         "seconds",
-        "Age of what is not read at every look: memory clock, fan and throttle reasons (details), \
-         traffic (pcie), that lists of graphics and MPS processes are empty (lists), power limit and \
-         modes (settings).",
+        "Age of what is not read at every look: memory clock and fan (details), traffic (pcie), that \
+         lists of graphics and MPS processes are empty (lists), power limit and modes (settings).",
         ages,
     ),
     (
@@ -157,6 +156,15 @@ fn each(of: &Exposition<'_>, mut write: impl FnMut(&GpuView, &Labels)) {
             write(gpu, &labels(&gpu.sample));
         }
     }
+}
+
+/// Each whose list of holders the driver told: of any other nothing can be counted.
+fn told(of: &Exposition<'_>, mut write: impl FnMut(&GpuView, &Labels)) {
+    each(of, |gpu, labels| {
+        if gpu.sample.unlisted().is_none() {
+            write(gpu, labels);
+        }
+    });
 }
 
 /// The samples of a field.
@@ -220,20 +228,17 @@ fn up(of: &Exposition<'_>, out: &mut Writer) {
 
 /// A part that only lists of processes tell.
 fn listed(of: &Exposition<'_>, out: &mut Writer, pick: fn(&Ledger) -> Bytes) {
-    each(of, |gpu, labels| {
-        if let Reading::Value(ledger) = &gpu.ledger
-            && gpu.sample.unlisted().is_none()
-        {
+    told(of, |gpu, labels| {
+        if let Reading::Value(ledger) = &gpu.ledger {
             out.bytes(labels, pick(ledger));
         }
     });
 }
 
 fn unified(of: &Exposition<'_>, out: &mut Writer) {
-    each(of, |gpu, labels| {
+    told(of, |gpu, labels| {
         if let Reading::Value(ledger) = &gpu.ledger
             && ledger.unified
-            && gpu.sample.unlisted().is_none()
         {
             let held = ledger.processes + ledger.survivors;
             for (part, bytes) in [("gpu", held), ("host", ledger.host), ("available", ledger.free)]
@@ -251,7 +256,7 @@ pub(super) fn holders<'a>(of: &Exposition<'a>, gpu: &GpuView) -> impl Iterator<I
 }
 
 fn classes(of: &Exposition<'_>, out: &mut Writer) {
-    each(of, |gpu, labels| {
+    told(of, |gpu, labels| {
         for (class, key, _) in CLASSES {
             let count = holders(of, gpu).filter(|holder| holder.verdict.class == class).count();
             out.sample(&with(labels, &[("class", key)]), count as f64);

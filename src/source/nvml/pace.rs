@@ -6,12 +6,12 @@
 //! of graphics and MPS processes 15 each, temperature, power, throttle reasons and performance state
 //! 1 to 2 each.
 
-use crate::sample::{Reading, Why};
+use crate::sample::{Reading, Seldom, Why};
 
 /// So many looks from one reading to the next, at the most.
 const LOOKS: u64 = 4;
 /// And no longer than this: with looks further apart everything is read at each.
-const OLDEST_MS: u64 = 4_000;
+const OLDEST_MS: u64 = Seldom::Details.rhythm_ms();
 
 /// What takes turns. A GPU has one of them at each look, so that no look asks all, and neighbours
 /// have different ones, so that no look waits for the bus of all GPUs.
@@ -19,7 +19,7 @@ const OLDEST_MS: u64 = 4_000;
 pub(super) enum Turn {
     /// Traffic on the bus.
     Bus,
-    /// Why the clocks are held down, and the memory's clock.
+    /// The memory's clock.
     Clocks,
     /// Performance state and fan.
     State,

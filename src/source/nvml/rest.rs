@@ -18,7 +18,9 @@ use std::collections::BTreeMap;
 
 use super::subject::Facts;
 use crate::ids::{GpuIndex, GpuUuid};
-use crate::sample::{Earlier, GpuSample, PciPower, Reading, RuntimeState, Why, pci_address};
+use crate::sample::{
+    Earlier, GpuSample, PciPower, Reading, RuntimeState, UnreadLists, Why, pci_address,
+};
 use crate::source::Eyes;
 
 /// Without use for this long a GPU is let go, in milliseconds.
@@ -239,6 +241,7 @@ fn absent(index: GpuIndex, facts: Facts, why: Why) -> GpuSample {
         mig_enabled: Reading::Absent(why),
         persistence: Reading::Absent(why),
         processes: Reading::Absent(why),
+        unread_lists: UnreadLists::default(),
         process_utilization: Reading::Absent(why),
         earlier: Earlier::default(),
     }

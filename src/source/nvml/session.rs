@@ -13,14 +13,14 @@ use super::pace::Pace;
 use super::raw::{DeviceId, Library};
 use super::rest::Reach;
 use super::rows::Limits;
-use super::subject::{Driver, Facts, Subject};
+use super::subject::{Driver, Facts, Listed, Subject};
 use super::{open_error, slow};
 use crate::ids::{GpuIndex, GpuUuid, Stamp};
-use crate::sample::{DriverInfo, GpuProc, GpuSample, Memory, MigInfo, Nonsense, Reading, Why};
+use crate::sample::{DriverInfo, GpuSample, Memory, MigInfo, Nonsense, Reading, Seldom, Why};
 use crate::source::Wants;
 
 /// How often settings, MIG instances and unsupported questions are looked at again.
-const RARELY_MS: u64 = 10_000;
+const RARELY_MS: u64 = Seldom::Settings.rhythm_ms();
 
 /// The opened driver.
 pub(super) struct Session {
@@ -36,7 +36,7 @@ pub(super) struct Session {
 }
 
 /// What comes first in a look, since it is what people look for.
-type Fast = (Reading<Memory>, Reading<Vec<GpuProc>>);
+type Fast = (Reading<Memory>, Listed);
 
 impl Session {
     /// Opens the library and finds every GPU that may be touched. One of `remembered` that is there

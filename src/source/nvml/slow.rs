@@ -6,7 +6,7 @@ use nvml_wrapper::error::NvmlError;
 use super::fault::Fault;
 use super::pace::{Kept, Pace, Turn};
 use super::raw::Library;
-use super::subject::{Driver, Settings, Subject};
+use super::subject::{Driver, Listed, Settings, Subject};
 use crate::sample::{
     Earlier, GpuProc, GpuSample, Memory, Pcie, Reading, Throttle, Utilization, Why,
 };
@@ -19,7 +19,7 @@ pub(super) fn complete(
     driver: Driver<'_>,
     (wants, pace): (Wants, Pace),
     memory: Reading<Memory>,
-    mut processes: Reading<Vec<GpuProc>>,
+    (mut processes, unread_lists): Listed,
 ) -> GpuSample {
     let mut earlier = Earlier { lists_boot_ms: subject.lists_earlier(pace), ..Earlier::default() };
     let sensors = if subject.mig.is_some() {
@@ -52,6 +52,7 @@ pub(super) fn complete(
         mig_enabled: settings.mig_enabled,
         persistence: settings.persistence,
         processes,
+        unread_lists,
         process_utilization,
         earlier,
     }
@@ -136,6 +137,8 @@ impl Sensors {
         sensors.power = subject
             .read(driver, ("nvmlDeviceGetPowerUsage", 0), |gpu| gpu.power_usage())
             .map(|drawn| Milliwatts(u64::from(drawn)));
+        // It is a word on every screen, and costs a microsecond or two.
+        sensors.throttle = throttle(subject, driver);
         if wants.details {
             sensors.sm_clock = clock(subject, driver, Clock::SM);
         }
@@ -157,8 +160,7 @@ impl Sensors {
         earlier: &mut Earlier,
     ) {
         let mut kept = subject.in_turns;
-        self.throttle = kept.throttle.read(pace, Turn::Clocks, || throttle(subject, driver));
-        let mut oldest = kept.throttle.earlier(pace);
+        let mut oldest = None;
         if wants.details {
             let memory_clock = || clock(subject, driver, Clock::Memory);
             self.memory_clock = kept.memory_clock.read(pace, Turn::Clocks, memory_clock);
@@ -170,9 +172,9 @@ impl Sensors {
                 kept.performance_state.earlier(pace),
                 kept.fan.earlier(pace),
             ];
-            oldest = stamps.into_iter().flatten().chain(oldest).min();
+            oldest = stamps.into_iter().flatten().min();
         } else {
-            kept = InTurns { throttle: kept.throttle, pcie: kept.pcie, ..InTurns::default() };
+            kept = InTurns { pcie: kept.pcie, ..InTurns::default() };
         }
         if wants.pcie {
             self.pcie = kept.pcie.read(pace, Turn::Bus, || pcie(subject, driver));
@@ -188,7 +190,6 @@ impl Sensors {
 /// The figures that are read in turns. One that nobody wants is not kept.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct InTurns {
-    throttle: Kept<Throttle>,
     memory_clock: Kept<Megahertz>,
     performance_state: Kept<u32>,
     fan: Kept<Percent>,

@@ -13,7 +13,7 @@ use super::raw::{DeviceId, Library, List, RawMemory, RawProcess};
 use super::rows::{self, Limits};
 use super::slow::InTurns;
 use crate::ids::{GpuIndex, GpuUuid};
-use crate::sample::{GpuProc, Memory, MigInfo, Nonsense, Reading, Why};
+use crate::sample::{GpuProc, Memory, MigInfo, Nonsense, Reading, UnreadLists, Why};
 use crate::units::{Bytes, Milliwatts};
 
 /// The library and the door to it.
@@ -112,6 +112,9 @@ impl Window {
         }
     }
 }
+
+/// What its lists say, and which of them are missing.
+pub(super) type Listed = (Reading<Vec<GpuProc>>, UnreadLists);
 
 impl Subject {
     pub(super) fn new(index: GpuIndex, handle: Result<DeviceId, Fault>, facts: Facts) -> Self {
@@ -238,47 +241,47 @@ impl Subject {
         memory.map_err(Fault::why).into()
     }
 
-    /// Every process of its three lists, once. Absent without the compute list; another list that
-    /// fails leaves its processes out, which is counted and named as a cause of what is unaccounted.
+    /// Every process of its three lists, once, and which lists are missing. Absent without the compute
+    /// list; another list that fails leaves its processes out.
     pub(super) fn processes(
         &mut self,
         driver: Driver<'_>,
         (lists, limits): (&mut Lists, Limits),
         (memory, pace): (Reading<Memory>, Pace),
         nonsense: &mut Nonsense,
-    ) -> Reading<Vec<GpuProc>> {
+    ) -> Listed {
+        let mut unread = UnreadLists::default();
         let limits = Limits { total: self.total, ..limits };
         let compute = match self.list(driver, lists, List::Compute, limits) {
             Ok(rows) => rows,
             Err(fault) => {
                 // Without the compute list the rest would pass for all there is.
                 self.others = Others::default();
-                return Reading::Absent(fault.why());
+                return (Reading::Absent(fault.why()), unread);
             }
         };
         self.others.compare(memory, &compute);
         let mut got = vec![(List::Compute, compute)];
-        let mut first_fault = None;
-        for list in [List::Graphics, List::Mps] {
+        let others = [(List::Graphics, &mut unread.graphics), (List::Mps, &mut unread.mps)];
+        for (list, failed) in others {
             if !self.others.is_due(list, pace) {
                 continue;
             }
             let answer = self.list(driver, lists, list, limits);
             self.others.keep(list, &answer, pace);
-            match answer {
+            match answer.map_err(Fault::why) {
                 Ok(rows) => got.push((list, rows)),
-                Err(fault) => first_fault = first_fault.or(Some(fault)),
+                Err(Why::GpuLost) => {
+                    self.others = Others::default();
+                    return (Reading::Absent(Why::GpuLost), UnreadLists::default());
+                }
+                // A driver without such a list has nobody in it.
+                Err(Why::NotSupported | Why::OldDriver) => {}
+                Err(why) => *failed = Some(why),
             }
         }
-        if first_fault.is_some_and(Fault::is_lost) {
-            self.others = Others::default();
-            return Reading::Absent(Why::GpuLost);
-        }
-        // A driver without such a list has nobody in it.
-        let missing = first_fault.map(Fault::why);
-        let none = [None, Some(Why::NotSupported), Some(Why::OldDriver)];
-        nonsense.failed_lists += u32::from(!none.contains(&missing));
-        Reading::Value(rows::merge(&got, limits, nonsense))
+        nonsense.failed_lists += unread.count();
+        (Reading::Value(rows::merge(&got, limits, nonsense)), unread)
     }
 
     fn list(

@@ -6,7 +6,7 @@ use crate::fields::{self, FieldId, state_word};
 use crate::ids::Stamp;
 use crate::sample::{AllocatorBasis, AllocatorDevice, FreeBlocks, ProcSample, Reading, Why};
 use crate::ui::doc::Doc;
-use crate::ui::words::{span, trend};
+use crate::ui::words::{clock, span, trend};
 use crate::units::Bytes;
 
 /// Everything about the selected process in a few lines: the right third of a wide screen.
@@ -14,7 +14,7 @@ pub fn summary(doc: &mut Doc, scene: &Scene<'_>, holder: &Holder) {
     identity(doc, holder);
     verdict(doc, holder);
     movement(doc, scene, holder);
-    allocator(doc, holder, true);
+    allocator(doc, scene, holder, true);
 }
 
 /// Memory of a GPU that is in no process's name: what is known of it, and what may have it.
@@ -49,14 +49,24 @@ pub fn identity(doc: &mut Doc, holder: &Holder) {
     doc.fact("driver's list", listed);
 }
 
-/// How old what is said of its state is.
+/// A process that does nothing is read so often, in milliseconds.
+const REST_MS: u64 = 4_000;
+/// What a thread of its own reads at every look, and shows at the next, is no older than this, in
+/// milliseconds, or has stood still.
+const STANDS_MS: u64 = 8_000;
+
+/// How old what is said of its state is: its rhythm, for as long as that holds, since a count of
+/// seconds would be drawn anew each second.
 pub fn age_of_facts(doc: &mut Doc, holder: &Holder, at: Stamp) {
     let Some(process) = &holder.process else { return };
     let words = process.read_boot_ms.map_or_else(
         || "with this look".to_owned(),
         |read_ms| {
-            let old = span(at.boot_ms.saturating_sub(read_ms));
-            format!("{old} ago: it does nothing, and is left alone")
+            let when = match at.boot_ms.saturating_sub(read_ms) {
+                0..STANDS_MS => format!("every {}", span(REST_MS)),
+                old => format!("{} ago", span(old)),
+            };
+            format!("{when}: it does nothing, and is left alone")
         },
     );
     doc.fact("state read", &words);
@@ -105,7 +115,7 @@ pub fn legend(doc: &mut Doc) {
 }
 
 /// What its allocator says; `brief` without the histogram's rare classes.
-pub fn allocator(doc: &mut Doc, holder: &Holder, brief: bool) {
+pub fn allocator(doc: &mut Doc, scene: &Scene<'_>, holder: &Holder, brief: bool) {
     let theme = doc.look().theme;
     let sample = match &holder.allocator {
         None => {
@@ -127,19 +137,29 @@ pub fn allocator(doc: &mut Doc, holder: &Holder, brief: bool) {
         AllocatorBasis::Message => "from an error message",
         AllocatorBasis::Reported => "reported by the server",
     };
-    doc.head_with("ALLOCATOR", basis, theme.dim);
+    let words = format!("{basis}{}", as_of(scene, sample.at, STANDS_MS));
+    doc.head_with("ALLOCATOR", &words, theme.dim);
     for device in &sample.devices {
         if sample.devices.len() > 1 {
             doc.fact("CUDA device", &device.ordinal.0.to_string());
         }
         gauge(doc, holder, device);
         if let Reading::Value(free) = &device.free {
-            histogram(doc, free, if brief { 8 } else { 24 });
+            histogram(doc, scene, free, if brief { 8 } else { 24 });
         }
         if !brief {
             counters(doc, device);
         }
     }
+}
+
+/// `, as of 04:12:07`, of what was read longer ago than that: the moment stands still, where an age
+/// would count.
+pub fn as_of(scene: &Scene<'_>, read: Stamp, usual_ms: u64) -> String {
+    if scene.context.view.at.since(read) <= usual_ms {
+        return String::new();
+    }
+    format!(", as of {}", clock(read, scene.app.settings.utc_offset_s, false))
 }
 
 /// Allocated, reusable and fragmented as a bar with its figures.
@@ -182,13 +202,16 @@ fn gauge(doc: &mut Doc, holder: &Holder, device: &AllocatorDevice) {
 }
 
 /// Free blocks by size, as bars of bytes.
-fn histogram(doc: &mut Doc, free: &FreeBlocks, most: usize) {
+fn histogram(doc: &mut Doc, scene: &Scene<'_>, free: &FreeBlocks, most: usize) {
     let look = *doc.look();
     let theme = look.theme;
     let classes: Vec<_> = free.histogram.iter().filter(|class| class.count > 0).collect();
     let Some(largest) = classes.iter().map(|class| class.bytes).max() else { return };
     doc.space();
-    let title = format!("{}, the largest {}", count_of(free.count, "free block"), free.largest);
+    // They can be older than the counters above: those that move too fast are not walked again.
+    let stood = free.read_at.map_or_else(String::new, |at| as_of(scene, at, 0));
+    let blocks = count_of(free.count, "free block");
+    let title = format!("{blocks}, the largest {}{stood}", free.largest);
     doc.line(&title, theme.dim);
     let room = doc.columns().saturating_sub(26).clamp(4, 40);
     // Where not all classes fit, those with the most bytes stay.
@@ -257,6 +280,9 @@ pub fn movement(doc: &mut Doc, scene: &Scene<'_>, holder: &Holder) {
     if let Some(process) = &holder.process {
         doc.fact("host memory", &known(&process.rss, Bytes::to_string));
         doc.fact("CPU", &known(&process.cpu, |cpu| format!("{:.0} %", cpu.0)));
+        if process.read_boot_ms.is_some() {
+            age_of_facts(doc, holder, scene.context.view.at);
+        }
     }
     let others: Vec<String> = scene
         .context

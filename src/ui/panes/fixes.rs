@@ -95,7 +95,7 @@ fn nothing(scene: &Scene<'_>) -> &'static str {
         || scene.app.findings_elsewhere(scene.context) > 0;
     // What was not looked at is not well.
     let looked = view.procs_age_ms.is_some();
-    let unlisted = view.gpus.iter().any(|gpu| gpu.sample.unlisted().is_some());
+    let unlisted = view.gpus.iter().any(|gpu| gpu.sample.is_partly_listed());
     match &view.freshness {
         _ if hides => "nothing else to mend",
         Freshness::Past if !looked => "a moment of the past is not judged",

@@ -13,7 +13,7 @@ use ratatui::layout::Rect;
 use super::{Scene, charts};
 use crate::analyze::{GpuView, Ledger};
 use crate::fields::gpu_label;
-use crate::sample::Why;
+use crate::sample::{Seldom, Why};
 use crate::ui::action::Action;
 use crate::ui::app::{Drawn, Hit};
 use crate::ui::ledger;
@@ -159,13 +159,14 @@ fn title(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, focused: boo
     let mut x = canvas.put(1, 0, &format!("{kind} {}", gpu_label(sample)), style) + 2;
     let (health, health_style) = gpu_words::health(gpu, &theme);
     let mut right = canvas.put_right(end, 0, &health, health_style);
+    let settings_age = own_age(scene, gpu, Seldom::Settings);
     if !ledger::is_old(gpu) && gpu_words::at_rest(gpu).is_none() {
         // Each in its fixed columns; the least telling one goes first where there is no room.
         let glyphs = scene.app.settings.look.glyphs;
         let facts = [
             gpu_words::utilization(sample),
             gpu_words::temperature(sample, &glyphs),
-            gpu_words::power(sample),
+            gpu_words::power(sample, settings_age.as_deref()),
         ];
         let room = right.saturating_sub(x + 12);
         let mut used = 0;
@@ -183,8 +184,15 @@ fn title(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, focused: boo
         None => x = canvas.put(x, 0, "unnamed", theme.dim),
     }
     if sample.mig_enabled.get() == Some(true) && sample.mig.is_none() {
-        canvas.put_within(x + 2, 0, "MIG on", theme.dim, right.saturating_sub(2));
+        let old = settings_age.map_or_else(String::new, |age| format!(" ({age} old)"));
+        let words = format!("MIG on{old}");
+        canvas.put_within(x + 2, 0, &words, theme.dim, right.saturating_sub(2));
     }
+}
+
+fn own_age(scene: &Scene<'_>, gpu: &GpuView, what: Seldom) -> Option<String> {
+    let interval_ms = scene.app.settings.interval_ms;
+    gpu_words::own_age(scene.context.view, &gpu.sample, what, interval_ms)
 }
 
 /// The bar, and how full.
@@ -264,7 +272,15 @@ fn chart_area(
         let time = clock(at, scene.app.settings.utc_offset_s, false);
         format!("peak {bytes} at {time}")
     });
-    let lines = [last, gpu_words::clocks(&gpu.sample), gpu_words::bus(&gpu.sample), peak];
+    let [clocks, bus] = if ledger::is_old(gpu) {
+        // As in the title, nothing that moves by the second is shown of a look long past.
+        [String::new(), String::new()]
+    } else {
+        let [details, bus] = [Seldom::Details, Seldom::Pcie].map(|what| own_age(scene, gpu, what));
+        let clocks = gpu_words::clocks(&gpu.sample, details.as_deref());
+        [clocks, gpu_words::bus(&gpu.sample, bus.as_deref())]
+    };
+    let lines = [last, clocks, bus, peak];
     for (n, line) in lines.iter().enumerate().filter(|(n, _)| *n as u16 + 1 < rows) {
         canvas.put_right(end, PANEL + 1 + n as u16, line, theme.dim);
     }
@@ -360,6 +376,7 @@ fn line(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, focused: bool
                 "xid".to_owned()
             }
         }
+        0 if roomy && gpu.sample.unlisted().is_some() => "not told".to_owned(),
         0 if roomy => ledger::count(gpu.counts.holders as usize, "holder"),
         0 => String::new(),
         n if roomy => ledger::count(n as usize, "zombie"),

@@ -28,6 +28,7 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
     legend(&mut words);
     markers(&mut words);
     columns(&mut words);
+    ages(&mut words);
     if two {
         let right = Rect { x: left.right() + 2, ..left };
         let first = keys.draw(&mut canvas.part(left), scene.app.scroll);
@@ -37,6 +38,7 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
         legend(&mut keys);
         markers(&mut keys);
         columns(&mut keys);
+        ages(&mut keys);
         drawn.overflow = keys.draw(&mut canvas.part(left), scene.app.scroll);
     }
 }
@@ -87,6 +89,22 @@ fn legend(doc: &mut Doc) {
     ];
     for (sign, style, text) in lines {
         doc.bullet(&pad(sign, KEYS), style, text, theme.text);
+    }
+}
+
+/// How old figures are that are not read at every look.
+fn ages(doc: &mut Doc) {
+    let look = *doc.look();
+    doc.head("AGES");
+    let rows = [
+        ("<4s", "read in turns, less than that before the rest: memory clock, P state, PCIe"),
+        ("limit, MIG", "what an administrator sets is read every 10 s"),
+        ("lists", "of graphics and MPS processes that were empty are asked again within 4 s"),
+        ("at rest", "a process that does nothing is read every 4 s; its end is seen at once"),
+        ("12s, as of", "how old it is, or when it was read, where that is longer ago than usual"),
+    ];
+    for (sign, text) in rows {
+        doc.bullet(&pad(sign, KEYS), look.theme.strong, text, look.theme.text);
     }
 }
 

@@ -38,8 +38,8 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, tab: 
             detail::verdict(&mut doc, holder);
             detail::legend(&mut doc);
         }
-        Tab::Allocator => detail::allocator(&mut doc, holder, false),
-        Tab::Workload => workload::workload(&mut doc, holder),
+        Tab::Allocator => detail::allocator(&mut doc, scene, holder, false),
+        Tab::Workload => workload::workload(&mut doc, scene, holder),
         Tab::Environment => detail::environment(&mut doc, holder.process.as_deref()),
         Tab::History => {}
     }

@@ -1,12 +1,14 @@
 //! What a process computes: the software, its settings and where each was read, and what its own
 //! interface says.
 
+use super::{Scene, detail};
 use crate::analyze::Holder;
 use crate::sample::{ProcSample, Reading, ServerSample};
 use crate::ui::doc::Doc;
+use crate::ui::words::span;
 
 /// The workload tab.
-pub fn workload(doc: &mut Doc, holder: &Holder) {
+pub fn workload(doc: &mut Doc, scene: &Scene<'_>, holder: &Holder) {
     let theme = doc.look().theme;
     let Some(process) = &holder.process else {
         doc.head_with("WORKLOAD", "no basis: the process cannot be read", theme.dim);
@@ -31,7 +33,7 @@ pub fn workload(doc: &mut Doc, holder: &Holder) {
         Some(Reading::Absent(why)) => {
             doc.head_with("SERVER", &format!("says nothing: {}", why.words()), theme.dim);
         }
-        Some(Reading::Value(said)) => server(doc, said),
+        Some(Reading::Value(said)) => server(doc, scene, said),
     }
 }
 
@@ -53,9 +55,17 @@ fn files(doc: &mut Doc, holder: &Holder, process: &ProcSample) {
     }
 }
 
-fn server(doc: &mut Doc, said: &ServerSample) {
+/// A server is asked every ten seconds, and one that does not answer is absent.
+const ASKED_MS: u64 = 10_000;
+
+fn server(doc: &mut Doc, scene: &Scene<'_>, said: &ServerSample) {
     let theme = doc.look().theme;
-    doc.head_with("SERVER", &format!("reported by itself on port {}", said.port), theme.text);
+    let when = match detail::as_of(scene, said.at, 2 * ASKED_MS) {
+        old if old.is_empty() => format!(", every {}", span(ASKED_MS)),
+        old => old,
+    };
+    let from = format!("reported by itself on port {}{when}", said.port);
+    doc.head_with("SERVER", &from, theme.text);
     if let Some(used) = said.kv_used {
         let room = said.kv_tokens.map(|n| format!(" of room for {n} tokens")).unwrap_or_default();
         doc.fact("KV cache", &format!("{:.0} %{room}", used.0));
