@@ -5,8 +5,8 @@ use verdict_support::*;
 use vramlens::analyze::{Freshness, View};
 use vramlens::history::History;
 use vramlens::ids::Pid;
-use vramlens::sample::{Gap, GapCause, Reading, Tick};
-use vramlens::units::Bytes;
+use vramlens::sample::{Gap, GapCause, Reading, Tick, Utilization};
+use vramlens::units::{Bytes, Percent};
 
 fn at(history: &History, now: u64, at_ms: u64) -> View {
     let mut moment = moment(now);
@@ -175,4 +175,41 @@ fn a_peak_and_a_past_belong_to_one_process_not_to_its_pid() {
     assert_eq!(view.holders[0].peak, Reading::Value(Bytes::gib(1)));
     let gone: Vec<_> = history.gone().map(|track| track.peak).collect();
     assert_eq!(gone, [Some(Bytes::gib(9))]);
+}
+
+#[test]
+fn how_busy_it_was_is_a_mean_and_only_the_newest_stretch_moves() {
+    let mut history = History::new();
+    let busy = |sm: f32| {
+        let mut sample = gpu(0);
+        let memory = Percent(sm / 2.0);
+        sample.utilization = Reading::Value(Utilization { sm: Percent(sm), memory });
+        sample
+    };
+    let uuid = gpu(0).uuid;
+    // The machine has run for 100 s: 60 s of which nothing is known, 20 s at 80 %, then 20 % and 40 %
+    // by turns.
+    for second in 60..80_u64 {
+        history.push(&gpu_tick(second * 1_000, vec![busy(80.0)]));
+    }
+    for second in 80..100_u64 {
+        let sm = if second % 2 == 0 { 20.0 } else { 40.0 };
+        history.push(&gpu_tick(second * 1_000, vec![busy(sm)]));
+    }
+    // Thirty stretches of 20 s, the newest of which ends at 100 s.
+    let points = history.busy_chart(&uuid, 99_000, 600_000, 30).unwrap();
+    assert_eq!(points.len(), 30);
+    let told: Vec<_> = points.iter().map(|point| (point.sm, point.memory)).collect();
+    assert!(told[..28].iter().all(|point| *point == (None, None)), "{told:?}");
+    assert_eq!(told[28..], [(Some(80), Some(40)), (Some(30), Some(15))]);
+    // A second later a stretch has begun; those before it are the same.
+    history.push(&gpu_tick(100_000, vec![busy(100.0)]));
+    let later = history.busy_chart(&uuid, 100_000, 600_000, 30).unwrap();
+    assert_eq!(later[27..29], points[28..30]);
+    assert_eq!(later[29].sm, Some(100));
+    assert_eq!(history.busy_chart(&uuid, 100_000, 600_000, 0), None);
+    // Where the finest figures do not reach back to the first stretch there are no means.
+    history.push(&gpu_tick(2_000_000, vec![busy(100.0)]));
+    assert!(history.busy_chart(&uuid, 2_000_000, 600_000, 30).is_some());
+    assert_eq!(history.busy_chart(&uuid, 2_000_000, 3_600_000, 30), None);
 }

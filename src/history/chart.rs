@@ -15,6 +15,15 @@ pub struct ChartPoint {
     pub allocated: Option<Bytes>,
 }
 
+/// How busy a GPU was in one column of a chart, in per cent of its time, where that was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BusyPoint {
+    /// Some kernel was running on its multiprocessors.
+    pub sm: Option<u8>,
+    /// Its memory was being read or written.
+    pub memory: Option<u8>,
+}
+
 /// More columns than any terminal has.
 const MAX_COLUMNS: usize = 4_096;
 
@@ -36,6 +45,47 @@ impl History {
                 allocated: self.highest(&track.allocated, from, to),
             })
         })
+    }
+
+    /// How busy a GPU was before `to_ms` (milliseconds since boot), oldest first: the means of `columns`
+    /// equal stretches that together are at least `span_ms`. They begin at multiples of their length,
+    /// so that a new figure changes the newest of them only. `None` where the finest figures do not
+    /// reach back so far: the others are the highest of their stretch, of which no mean is one.
+    pub fn busy_chart(
+        &self,
+        gpu: &GpuUuid,
+        to_ms: u64,
+        span_ms: u64,
+        columns: usize,
+    ) -> Option<Vec<BusyPoint>> {
+        let (step_ms, kept) = TIERS[0];
+        let columns = columns.min(MAX_COLUMNS);
+        let length = span_ms.div_ceil(columns.max(1) as u64).next_multiple_of(step_ms);
+        let (newest, count) = (to_ms / length, columns as u64);
+        let from_ms = (newest + 1).saturating_sub(count) * length;
+        let now_ms = self.latest?.boot_ms;
+        if columns == 0 || now_ms.saturating_sub(from_ms) > step_ms * kept {
+            return None;
+        }
+        let track = self.gpu(gpu)?;
+        let means = |series: &Series| {
+            let mut sums = vec![(0_u64, 0_u64); columns];
+            for (at_ms, cell) in series.cells(0, from_ms, to_ms) {
+                // The machine may have run for less than all of them.
+                let column = (at_ms / length + count).checked_sub(newest + 1);
+                let column = column.and_then(|column| usize::try_from(column).ok());
+                if let Some(sum) = column.and_then(|column| sums.get_mut(column)) {
+                    *sum = (sum.0 + u64::from(cell), sum.1 + 1);
+                }
+            }
+            let mean = |(sum, count): (u64, u64)| {
+                let mean = (sum + count / 2).checked_div(count)?;
+                Some(u8::try_from(mean).unwrap_or(u8::MAX))
+            };
+            sums.into_iter().map(mean).collect::<Vec<_>>()
+        };
+        let pairs = means(&track.sm).into_iter().zip(means(&track.memory_busy));
+        Some(pairs.map(|(sm, memory)| BusyPoint { sm, memory }).collect())
     }
 
     /// The same of one holder. A pid that came back is one line with a hole.

@@ -19,7 +19,7 @@ use crate::sample::{
 };
 use crate::units::Bytes;
 
-pub use chart::ChartPoint;
+pub use chart::{BusyPoint, ChartPoint};
 pub use devices::{gpu_of, gpu_of_device};
 pub use stack::StackPoint;
 pub use tier::{Cell, Series, TIERS};

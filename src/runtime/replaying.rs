@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc::Sender;
 
 use crate::analyze::timeline::Timeline;
-use crate::history::{ChartPoint, History, StackPoint};
+use crate::history::{BusyPoint, ChartPoint, History, StackPoint};
 use crate::ids::{GpuUuid, Pid, Stamp};
 use crate::record::{Reader, Recording};
 use crate::runtime::clock;
@@ -147,6 +147,15 @@ impl Charts for Past<'_> {
         named: &[Pid],
     ) -> Vec<Option<StackPoint>> {
         Charts::stack(self.history, gpu, span_ms, columns, named)
+    }
+
+    fn busy(
+        &self,
+        gpu: &GpuUuid,
+        to_and_span_ms: (u64, u64),
+        columns: usize,
+    ) -> Option<Vec<BusyPoint>> {
+        Charts::busy(self.history, gpu, to_and_span_ms, columns)
     }
 
     fn timeline(&self) -> Option<&Timeline> {

@@ -34,6 +34,22 @@ pub fn blocks(
     }
 }
 
+/// Draws one row of shares of a hundred.
+pub fn shares(canvas: &mut Canvas<'_>, at: (u16, u16), shares: &[Option<u8>], style: Style) {
+    let (theme, glyphs) = (canvas.look.theme, canvas.look.glyphs);
+    let steps = glyphs.levels.len() - 1;
+    for (n, share) in shares.iter().enumerate() {
+        let x = at.0 + n as u16;
+        match share {
+            None => canvas.cell(x, at.1, glyphs.gap, theme.dim),
+            Some(share) => {
+                let level = (usize::from(*share) * steps).div_ceil(100).min(steps);
+                canvas.cell(x, at.1, glyphs.levels[level], style);
+            }
+        }
+    }
+}
+
 /// Draws an area of braille: two points a column, four dots a row, scaled to `whole`. What is
 /// allocated is solid, what is held is a line above it: the space between is cached. Without
 /// braille: the higher of the two points, in rows of blocks.

@@ -1,7 +1,7 @@
 //! What the past is asked for.
 
 use crate::analyze::timeline::Timeline;
-use crate::history::{ChartPoint, History, StackPoint};
+use crate::history::{BusyPoint, ChartPoint, History, StackPoint};
 use crate::ids::{GpuUuid, Pid, Stamp};
 
 /// What the screen asks of the past; the history answers.
@@ -32,6 +32,16 @@ pub trait Charts {
         _named: &[Pid],
     ) -> Vec<Option<StackPoint>> {
         Vec::new()
+    }
+
+    /// How busy a GPU was, see [`History::busy_chart`]; `None` where that was not kept.
+    fn busy(
+        &self,
+        _gpu: &GpuUuid,
+        _to_and_span_ms: (u64, u64),
+        _columns: usize,
+    ) -> Option<Vec<BusyPoint>> {
+        None
     }
 
     /// What happened when; `None` where nobody kept it.
@@ -70,5 +80,14 @@ impl Charts for History {
         named: &[Pid],
     ) -> Vec<Option<StackPoint>> {
         self.gpu_stack(gpu, span_ms, columns, named)
+    }
+
+    fn busy(
+        &self,
+        gpu: &GpuUuid,
+        (to_ms, span_ms): (u64, u64),
+        columns: usize,
+    ) -> Option<Vec<BusyPoint>> {
+        self.busy_chart(gpu, to_ms, span_ms, columns)
     }
 }

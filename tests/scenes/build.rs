@@ -2,7 +2,7 @@
 
 use vramlens::analyze::xid::Xids;
 use vramlens::analyze::*;
-use vramlens::history::ChartPoint;
+use vramlens::history::{BusyPoint, ChartPoint};
 use vramlens::ids::*;
 use vramlens::sample::*;
 use vramlens::ui::Charts;
@@ -57,6 +57,16 @@ impl Charts for Past {
 
     fn holder(&self, _: (&GpuUuid, Pid), _: (u64, u64), columns: usize) -> Vec<Option<ChartPoint>> {
         self.points(columns, 0.75)
+    }
+
+    fn busy(&self, _: &GpuUuid, _: (u64, u64), columns: usize) -> Option<Vec<BusyPoint>> {
+        let known = |n: usize| u8::try_from(40 + n * 60 / columns.max(1)).ok();
+        let point = |n: usize| match (n * 10) / columns.max(1) {
+            0 => BusyPoint::default(),
+            6 => BusyPoint { sm: Some(0), memory: Some(0) },
+            _ => BusyPoint { sm: known(n), memory: known(n).map(|share| share / 3) },
+        };
+        Some((0..columns).map(point).collect())
     }
 }
 

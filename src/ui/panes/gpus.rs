@@ -10,7 +10,7 @@
 
 use ratatui::layout::Rect;
 
-use super::{Scene, charts};
+use super::{Scene, past};
 use crate::analyze::{GpuView, Ledger};
 use crate::fields::gpu_label;
 use crate::sample::{Seldom, Why};
@@ -18,8 +18,8 @@ use crate::ui::action::Action;
 use crate::ui::app::{Drawn, Hit};
 use crate::ui::ledger;
 use crate::ui::paint::Canvas;
-use crate::ui::words::{clock, span, trend};
-use crate::ui::{chart, gpu_words};
+
+use crate::ui::gpu_words;
 
 /// How the GPUs are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,9 +141,9 @@ fn panel(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, chart: u16, 
     let selected = scene.holder().map(|holder| (holder.pid, holder.index));
     ledger::legend(canvas, 2, (&segments, tight), selected, ledger.shared);
     if chart == 1 {
-        chart_line(canvas, scene, gpu, ledger);
+        past::line(canvas, scene, gpu, ledger);
     } else {
-        chart_area(canvas, scene, (gpu, ledger), &segments);
+        past::area(canvas, scene, (gpu, ledger), &segments, PANEL);
     }
 }
 
@@ -190,7 +190,7 @@ fn title(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, focused: boo
     }
 }
 
-fn own_age(scene: &Scene<'_>, gpu: &GpuView, what: Seldom) -> Option<String> {
+pub(super) fn own_age(scene: &Scene<'_>, gpu: &GpuView, what: Seldom) -> Option<String> {
     let interval_ms = scene.app.settings.interval_ms;
     gpu_words::own_age(scene.context.view, &gpu.sample, what, interval_ms)
 }
@@ -211,89 +211,6 @@ fn bar_line(
     let words = if columns == 5 { format!("{percent:.0}%") } else { words };
     canvas.put_right(end, row, &words, style);
     ledger::bar(canvas, row, (1, end.saturating_sub(columns + 1)), segments);
-}
-
-/// One row of history, and where it leads.
-fn chart_line(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, ledger: &Ledger) {
-    let theme = canvas.look.theme;
-    let end = canvas.width().saturating_sub(1);
-    let start = forecast(canvas, gpu, 3, end);
-    let label = format!("  {}", span(scene.app.settings.chart_ms));
-    let most = start.saturating_sub(4 + label.len() as u16);
-    let columns = most.min(canvas.width() / 2).min(60);
-    let points = points(scene, gpu, usize::from(columns));
-    let style = if ledger::is_old(gpu) { theme.dim } else { theme.chart };
-    chart::blocks(canvas, (1, 3), (&points, ledger.total), style);
-    canvas.put(1 + columns, 3, &label, theme.dim);
-}
-
-/// Writes the trend, right-aligned; gives its first column.
-fn forecast(canvas: &mut Canvas<'_>, gpu: &GpuView, row: u16, end: u16) -> u16 {
-    let theme = canvas.look.theme;
-    if ledger::is_old(gpu) {
-        // Nothing can be said of what comes.
-        return end;
-    }
-    let (words, full) = trend(gpu.growth);
-    let mut start = end;
-    if let Some(full) = full.filter(|full| usize::from(end) > full.len() + words.len() + 24) {
-        start = canvas.put_right(start, row, &full, theme.warn);
-        start = canvas.put_right(start, row, &format!(" {} ", canvas.look.glyphs.dot), theme.dim);
-    }
-    if words.len() + 16 > usize::from(start) {
-        return start;
-    }
-    let growing = words.starts_with("growing");
-    canvas.put_right(start, row, &words, if growing { theme.text } else { theme.dim })
-}
-
-/// Several rows of history; beside them the trend, clocks and the bus.
-fn chart_area(
-    canvas: &mut Canvas<'_>,
-    scene: &Scene<'_>,
-    (gpu, ledger): (&GpuView, &Ledger),
-    segments: &[ledger::Segment],
-) {
-    let theme = canvas.look.theme;
-    let area = canvas.area();
-    let rows = area.height.saturating_sub(PANEL);
-    let beside = 46.min(area.width / 2);
-    let part = Rect {
-        x: area.x + 1,
-        y: area.y + PANEL,
-        width: area.width.saturating_sub(beside + 3),
-        height: rows,
-    };
-    let peak = charts::gpu(&mut canvas.part(part), scene, (gpu, ledger), segments);
-    let end = area.width.saturating_sub(1);
-    forecast(canvas, gpu, PANEL, end);
-    let last = format!("last {}", span(scene.app.settings.chart_ms));
-    let peak = peak.map_or_else(String::new, |(at, bytes)| {
-        let time = clock(at, scene.app.settings.utc_offset_s, false);
-        format!("peak {bytes} at {time}")
-    });
-    let [clocks, bus] = if ledger::is_old(gpu) {
-        // As in the title, nothing that moves by the second is shown of a look long past.
-        [String::new(), String::new()]
-    } else {
-        let [details, bus] = [Seldom::Details, Seldom::Pcie].map(|what| own_age(scene, gpu, what));
-        let clocks = gpu_words::clocks(&gpu.sample, details.as_deref());
-        [clocks, gpu_words::bus(&gpu.sample, bus.as_deref())]
-    };
-    let lines = [last, clocks, bus, peak];
-    for (n, line) in lines.iter().enumerate().filter(|(n, _)| *n as u16 + 1 < rows) {
-        canvas.put_right(end, PANEL + 1 + n as u16, line, theme.dim);
-    }
-}
-
-fn points(
-    scene: &Scene<'_>,
-    gpu: &GpuView,
-    columns: usize,
-) -> Vec<Option<crate::history::ChartPoint>> {
-    let to = scene.context.view.at.boot_ms;
-    let from = to.saturating_sub(scene.app.settings.chart_ms);
-    scene.context.history.gpu(&gpu.sample.uuid, (from, to), columns)
 }
 
 /// A GPU whose bytes cannot be told: why, and what is known all the same.

@@ -10,6 +10,7 @@ pub mod help;
 pub mod hosts;
 pub mod kill;
 pub mod nogpu;
+mod past;
 pub mod table;
 pub mod tabs;
 pub mod text;

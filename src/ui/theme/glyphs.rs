@@ -111,7 +111,7 @@ impl Glyphs {
             reserved: "@",
             levels: [" ", "_", ".", "-", "=", "+", "*", "#", "#"],
             braille: false,
-            gap: " ",
+            gap: "~",
             bullet: ".",
             dot: "-",
             live: "*",
