@@ -40,8 +40,8 @@ fn a_triage_of_a_ghost_names_its_survivors() {
 #[test]
 fn a_mig_instance_has_a_number_of_its_own() {
     let text = triage::text(&views::mig(), &[], &style());
-    assert!(text.contains("\nGPU 0/7.0  NVIDIA H200 MIG 1g.18gb"), "{text}");
-    assert!(text.contains("\n  0/7.0    40011  bo"), "{text}");
+    assert!(text.contains("\nGPU 0:7  NVIDIA H200 MIG 1g.18gb"), "{text}");
+    assert!(text.contains("\n  0:7    40011  bo"), "{text}");
     assert!(text.contains("0 GPUs"), "{text}");
 }
 

@@ -9,11 +9,15 @@ use crate::units::{Bytes, age};
 
 /// The label of a GPU: its number; of a MIG instance `0:3`.
 pub fn gpu_label(gpu: &GpuSample) -> String {
-    let instance = gpu.mig.as_ref().map(|mig| mig.gpu_instance);
-    match instance {
-        None => gpu.index.to_string(),
-        Some(Reading::Value(instance)) => format!("{}:{instance}", gpu.index),
-        Some(Reading::Absent(_)) => format!("{}:?", gpu.index),
+    let Some(mig) = &gpu.mig else { return gpu.index.to_string() };
+    let instance = match mig.gpu_instance {
+        Reading::Value(instance) => format!("{}:{instance}", gpu.index),
+        Reading::Absent(_) => format!("{}:?", gpu.index),
+    };
+    // Most have one compute instance, with the number 0.
+    match mig.compute_instance {
+        Reading::Value(compute) if compute > 0 => format!("{instance}.{compute}"),
+        _ => instance,
     }
 }
 

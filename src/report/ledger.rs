@@ -3,26 +3,22 @@
 use std::fmt::Write;
 
 use crate::analyze::{Class, GpuView, Ledger, View};
+use crate::fields::gpu_label;
 use crate::report::Style;
 use crate::report::clean::{clean_for, fit, width};
-use crate::sample::{MigInfo, Reading};
+use crate::sample::Reading;
 use crate::units::Bytes;
 
 const LABEL: usize = 11;
 const FIGURE: usize = 7;
 
-/// `GPU 0`, `GPU 0/1` for a MIG instance.
+/// `GPU 0`, `GPU 0:1` for a MIG instance.
 pub(super) fn gpu_name(gpu: &GpuView) -> String {
     format!("GPU {}", gpu_number(gpu))
 }
 
 pub(super) fn gpu_number(gpu: &GpuView) -> String {
-    let slice = |mig: &MigInfo| match (mig.gpu_instance.get(), mig.compute_instance.get()) {
-        (Some(gi), Some(ci)) => format!("{}/{gi}.{ci}", gpu.sample.index),
-        (Some(gi), None) => format!("{}/{gi}", gpu.sample.index),
-        _ => format!("{}/?", gpu.sample.index),
-    };
-    gpu.sample.mig.as_ref().map_or_else(|| gpu.sample.index.to_string(), slice)
+    gpu_label(&gpu.sample)
 }
 
 /// The block of one GPU.

@@ -13,7 +13,7 @@ use ratatui::layout::Rect;
 use super::{Scene, past};
 use crate::analyze::{GpuView, Ledger};
 use crate::fields::gpu_label;
-use crate::sample::{Seldom, Why};
+use crate::sample::{GpuSample, Seldom, Why};
 use crate::ui::action::Action;
 use crate::ui::app::{Drawn, Hit};
 use crate::ui::ledger;
@@ -168,6 +168,19 @@ fn title(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, focused: boo
             gpu_words::temperature(sample, &glyphs),
             gpu_words::power(sample, settings_age.as_deref()),
         ];
+        // Of an instance the driver tells none of these; it stands at the whole GPU.
+        let instance = sample.mig.is_some();
+        let known = [
+            sample.utilization.value().is_some(),
+            sample.temperature.value().is_some(),
+            sample.power.value().is_some(),
+        ];
+        let facts: Vec<String> = facts
+            .into_iter()
+            .zip(known)
+            .filter(|(_, known)| *known || !instance)
+            .map(|(fact, _)| fact)
+            .collect();
         let room = right.saturating_sub(x + 12);
         let mut used = 0;
         let fits = facts.iter().take_while(|fact| {
@@ -283,29 +296,13 @@ fn line(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, focused: bool
         return;
     };
     // From the right: leftovers, use, how full. Each has its place.
-    let zombies = gpu.counts.zombies;
-    let fault = gpu_words::fault(gpu);
-    let counted = match zombies {
-        _ if let Some(seen) = fault => {
-            if roomy {
-                format!("XID {}", seen.xid.code)
-            } else {
-                "xid".to_owned()
-            }
-        }
-        0 if roomy && gpu.sample.unlisted().is_some() => "not told".to_owned(),
-        0 if roomy => ledger::count(gpu.counts.holders as usize, "holder"),
-        0 => String::new(),
-        n if roomy => ledger::count(n as usize, "zombie"),
-        n => format!("{n}z"),
-    };
-    let style = if zombies > 0 || fault.is_some() { theme.bad } else { theme.dim };
-    canvas.put_right(end, 0, &counted, style);
+    let (counted, bad) = counted(gpu, roomy);
+    canvas.put_right(end, 0, &counted, if bad { theme.bad } else { theme.dim });
     let mut right = end.saturating_sub(if roomy { 11 } else { 3 });
     if width >= 36 {
-        let busy = gpu_words::utilization_short(&gpu.sample);
+        let busy = busy_cell(&gpu.sample, roomy);
         canvas.put_right(right, 0, &busy, theme.dim);
-        right = right.saturating_sub(5);
+        right = right.saturating_sub(busy.len() as u16 + 1);
     }
     let (percent, words) = gpu_words::fullness(ledger);
     let words = if roomy { words } else { format!("{percent:.0}%") };
@@ -314,4 +311,30 @@ fn line(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, focused: bool
     let holders = ledger::holders_of(scene.context.view, gpu);
     let segments = ledger::segments(scene.app, gpu, ledger, &holders, 4);
     ledger::bar(canvas, 0, (x, right), &segments);
+}
+
+/// What stands at the end of a GPU's line, and whether it is bad.
+fn counted(gpu: &GpuView, roomy: bool) -> (String, bool) {
+    let zombies = gpu.counts.zombies as usize;
+    let words = match gpu_words::fault(gpu) {
+        Some(seen) if roomy => return (format!("XID {}", seen.xid.code), true),
+        Some(_) => return ("xid".to_owned(), true),
+        None if zombies > 0 && roomy => return (ledger::count(zombies, "zombie"), true),
+        None if zombies > 0 => return (format!("{zombies}z"), true),
+        None if !roomy => String::new(),
+        None if gpu.sample.unlisted().is_some() => "not told".to_owned(),
+        // Who holds its memory stands at its instances.
+        None if ledger::is_split(gpu) => "instances".to_owned(),
+        None => ledger::count(gpu.counts.holders as usize, "holder"),
+    };
+    (words, false)
+}
+
+/// How busy it is: beside another share without a title only with one of its own.
+fn busy_cell(sample: &GpuSample, roomy: bool) -> String {
+    match sample.utilization.value() {
+        _ if roomy => gpu_words::utilization_short(sample),
+        Some(share) => format!("sm{:>3.0}", share.sm.0),
+        None => "sm  -".to_owned(),
+    }
 }

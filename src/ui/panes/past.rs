@@ -71,7 +71,8 @@ pub fn area(
         let time = clock(at, scene.app.settings.utc_offset_s, false);
         format!("peak {bytes} at {time}")
     });
-    let [clocks, bus] = if ledger::is_old(gpu) {
+    let untold = gpu.sample.mig.is_some() && gpu.sample.sm_clock.value().is_none();
+    let [clocks, bus] = if ledger::is_old(gpu) || untold {
         // As in the title, nothing that moves by the second is shown of a look long past.
         [String::new(), String::new()]
     } else {
@@ -84,7 +85,7 @@ pub fn area(
         canvas.put_right(end, top + 1 + n as u16, line, theme.dim);
     }
     let below = lines.len() as u16 + 1;
-    if rows > below + 2 && !ledger::is_old(gpu) {
+    if rows > below + 2 && !ledger::is_old(gpu) && !untold {
         busy(canvas, scene, gpu, (top + below, end, beside));
     }
 }
