@@ -40,6 +40,10 @@ fn the_keys_of_the_json_are_stable() {
         "this_process_bytes",
         "other_processes",
         "diagnosis",
+        "cause",
+        "short_bytes",
+        "deficit_bytes",
+        "refused_with_room",
         "fixes",
         "occurrences",
     ] {

@@ -46,6 +46,21 @@ fn it_shows_the_gpu_and_gives_the_terminal_back() {
 }
 
 #[test]
+fn what_a_pasted_error_wants_is_said_to_be_the_error_s() {
+    let fake = Fake::new(ONE);
+    let mut term = start(&fake, &[], 60, 120);
+    term.wait_for("NVIDIA H200");
+    let message = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB. GPU 0 has a \
+                   total capacity of 79.11 GiB of which 1.00 GiB is free.";
+    term.send(&format!("\u{1b}[200~{message}\u{1b}[201~\r"));
+    term.wait_for("GPU 0 is another card than the message's of 79.1 GiB");
+    term.send("\u{1b}");
+    term.wait_for("the error's 3.0 GiB on GPU 0");
+    term.send("q");
+    assert_eq!(term.exit_code(), 0);
+}
+
+#[test]
 fn signals_give_the_terminal_back() {
     for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 130)] {
         let fake = Fake::new(ONE);

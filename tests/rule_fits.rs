@@ -90,7 +90,12 @@ fn steps_are_taken_until_it_fits_and_no_byte_is_counted_twice() {
     assert!(text.contains("30.0 GiB do not fit on GPU 0 now"), "{text}");
     assert!(text.contains("After that they fit"), "{text}");
     let text = would_it_fit(&view, Bytes::gib(70), &findings);
-    assert!(text.contains("are missing"), "{text}");
+    assert!(text.contains("are missing, with "), "{text}");
+    // What is missing is the request, less what is free and freed, and the reserve that is named.
+    let freed: Bytes = too_large.steps.iter().map(|step| step.bytes).sum();
+    let left = too_large.need + too_large.margin - too_large.free - freed;
+    assert_eq!(too_large.missing, left);
+    assert!(text.contains(&format!("with {} in reserve", too_large.margin)), "{text}");
 }
 
 #[test]

@@ -63,7 +63,7 @@ pub fn write_for(
 ) -> anyhow::Result<()> {
     let wanted = machine.and_then(|view| Some((explain::wanted(answer, view)?, view)));
     let Some((wanted, view)) = wanted else { return write(options, answer, out) };
-    let text = explain::would_it_fit(wanted, view);
+    let text = explain::would_it_fit(answer, wanted, view);
     if options.json {
         let mut all = serde_json::to_value(answer)?;
         if let Some(all) = all.as_object_mut() {

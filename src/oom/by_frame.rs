@@ -1,7 +1,7 @@
 //! The rung of the ladder that follows from a traceback.
 
 use super::clues::Mark;
-use super::diagnose::{Confidence, Diagnosis, Finding};
+use super::diagnose::{Confidence, Diagnosis, Finding, desktop_likely, show};
 use super::engines::{is_training, shortage};
 use super::judge::Case;
 use super::numbers::Numbers;
@@ -11,6 +11,17 @@ use super::signatures::Stage;
 pub(super) fn by_frame(case: &Case, n: &Numbers) -> Option<Finding> {
     let mut found = by_stage(case, n)?;
     found.why.extend(shortage(n));
+    let rest = n.rest_of_system().filter(|_| case.has(Mark::Jetson));
+    if let Some(rest) = rest.filter(|rest| Some(*rest) >= n.short()) {
+        found.why.push(format!(
+            "the GPU shares the system's memory: the rest of it holds {}",
+            show(rest)
+        ));
+        found.fixes.push(3);
+    }
+    if case.software == "pytorch-mps" && n.allowed.is_some() {
+        found.fixes.push(6);
+    }
     if let (Some(unallocated), Some(reserved)) = (n.unallocated, n.reserved)
         && reserved > 0
     {
@@ -57,7 +68,7 @@ fn by_stage(case: &Case, n: &Numbers) -> Option<Finding> {
         Stage::Startup => Finding::new(
             OtherProcessHoldsMemory,
             likely,
-            &[3, 8],
+            if desktop_likely(case) && n.closing_may_help() { &[3, 8] } else { &[3] },
             "it failed before anything of its own was on the device",
         ),
         Stage::Kv => Finding::new(

@@ -54,13 +54,19 @@ pub(super) enum Mark {
     Adam8,
     Datacentre,
     PoolAllocator,
+    HfTrainer,
+    HfModel,
+    Vgpu,
 }
 
 impl Mark {
     /// Whether the first pass looks for it. What stands on every line of a training log is only
     /// read where lines are kept anyway.
     pub(super) const fn is_looked_for(self) -> bool {
-        !matches!(self, Self::Training | Self::RisingLengths | Self::Torch | Self::Speech)
+        !matches!(
+            self,
+            Self::Training | Self::RisingLengths | Self::Torch | Self::Speech | Self::HfModel
+        )
     }
 }
 
@@ -241,6 +247,15 @@ pub(super) static TABLE: &[Clue] = &[
     clue("h200", Mark::Datacentre),
     clue("b200", Mark::Datacentre),
     clue("rmm pool", Mark::PoolAllocator),
+    clue("/transformers/trainer.py", Mark::HfTrainer),
+    clue("\\transformers\\trainer.py", Mark::HfTrainer),
+    clue("per_device_train_batch_size", Mark::HfTrainer),
+    clue("instantaneous batch size per device", Mark::HfTrainer),
+    clue("/transformers/", Mark::HfModel),
+    clue("\\transformers\\", Mark::HfModel),
+    clue("from_pretrained", Mark::HfModel),
+    clue("hami-core", Mark::Vgpu),
+    clue("nvidia.com/gpumem", Mark::Vgpu),
 ];
 
 /// A clue in a line.

@@ -8,6 +8,7 @@ use super::engines;
 use super::figures::Slot;
 use super::harmless;
 use super::judge::{Case, Outcome};
+use super::limits;
 use super::numbers::Numbers;
 use super::signatures::{Class, Stage};
 use crate::units::Bytes;
@@ -53,6 +54,10 @@ pub enum Confidence {
 pub(super) struct Finding {
     pub diagnosis: Diagnosis,
     pub confidence: Confidence,
+    /// The cause in a few words, where it is known more exactly than the diagnosis says it.
+    pub cause: Option<&'static str>,
+    /// The device had room: something else refused.
+    pub refused: bool,
     /// One sentence each.
     pub why: Vec<String>,
     /// Numbers of the nine fixes, in order.
@@ -66,7 +71,20 @@ impl Finding {
         fixes: &[u8],
         why: impl Into<String>,
     ) -> Self {
-        Self { diagnosis, confidence, fixes: fixes.to_vec(), why: vec![why.into()] }
+        Self {
+            diagnosis,
+            confidence,
+            cause: None,
+            refused: false,
+            why: vec![why.into()],
+            fixes: fixes.to_vec(),
+        }
+    }
+
+    /// Of this cause.
+    pub(super) fn because(mut self, cause: &'static str) -> Self {
+        self.cause = Some(cause);
+        self
     }
 }
 
@@ -83,12 +101,31 @@ pub(super) fn show(bytes: u64) -> String {
 
 /// Walks the ladder.
 pub(super) fn diagnose(case: &Case, numbers: &Numbers) -> Finding {
-    match case.outcome {
+    let mut finding = match case.outcome {
         Outcome::Gpu => gpu(case, numbers),
         Outcome::Host => harmless::host(case),
         Outcome::Other | Outcome::Recovered | Outcome::Mention | Outcome::Nothing => {
             harmless::not_oom(case)
         }
+    };
+    four_bit_already(case, &mut finding);
+    finding
+}
+
+/// Weights of 4 bits are not loaded in 4 bits. A file of llama.cpp can be smaller still.
+fn four_bit_already(case: &Case, finding: &mut Finding) {
+    if !case.has(Mark::FourBit) || !finding.fixes.contains(&2) || case.stage == Stage::Optimizer {
+        return;
+    }
+    let file = matches!(case.software, "llama.cpp" | "koboldcpp" | "ollama" | "lm-studio");
+    let weights = finding.diagnosis == Diagnosis::ModelTooBig
+        || (case.outcome == Outcome::Host && case.software == "ollama");
+    if file && weights {
+        return;
+    }
+    finding.fixes.retain(|fix| *fix != 2);
+    if weights && !finding.fixes.contains(&9) {
+        finding.fixes.push(9);
     }
 }
 
@@ -96,8 +133,8 @@ fn gpu(case: &Case, n: &Numbers) -> Finding {
     let engine = case.event().is_some_and(|event| event.signature.class == Class::Engine);
     let by_stage = engine || engines::speaks_for_itself(case);
     let rules: [fn(&Case, &Numbers) -> Option<Finding>; 7] = [
-        larger_than_device,
-        another_limit,
+        limits::larger_than_device,
+        limits::another_limit,
         other_process,
         fragmentation,
         growth,
@@ -115,90 +152,6 @@ fn gpu(case: &Case, n: &Numbers) -> Finding {
     }
     let text = "the log shows neither what the program was doing nor who holds the memory";
     Finding::new(Diagnosis::UnknownGpuOom, Confidence::Possible, &[3, 4], text)
-}
-
-/// The request alone exceeds the device, or the share of it that this process may take.
-fn larger_than_device(case: &Case, n: &Numbers) -> Option<Finding> {
-    let (requested, limit) = (n.requested?, n.allowed.or(n.total)?);
-    let whole = n.allowed.map_or("the device", |_| "this process's share");
-    (requested > limit && case.stage != Stage::Weights).then(|| {
-        Finding::new(
-            Diagnosis::BatchOrActivationTooBig,
-            Confidence::Certain,
-            &[4],
-            format!(
-                "one allocation of {} is larger than {whole} of {}: only a smaller tensor helps",
-                show(requested),
-                show(limit)
-            ),
-        )
-    })
-}
-
-/// There was room: something else than the device's capacity refused.
-fn another_limit(case: &Case, n: &Numbers) -> Option<Finding> {
-    if case.event()?.signature.class == Class::Driver {
-        return driver_limit(case);
-    }
-    let (requested, free) = (n.requested?, n.free?);
-    if requested + n.margin() > free {
-        return None;
-    }
-    let fits =
-        format!("{} was asked for and {} was free on the device", show(requested), show(free));
-    if let Some(limit) = n.allowed {
-        let used = n.reserved.unwrap_or_default();
-        let left = limit.saturating_sub(used);
-        let training = engines::is_training(case);
-        let fixes: &[u8] = if training { &[4, 7] } else { &[4] };
-        let mut finding =
-            Finding::new(Diagnosis::BatchOrActivationTooBig, Confidence::Certain, fixes, fits);
-        finding.why.push(format!(
-            "this process may take {} and has reserved {}: {} is left of its share",
-            show(limit),
-            show(used),
-            show(left)
-        ));
-        return Some(finding);
-    }
-    let mut finding = Finding::new(Diagnosis::UnknownGpuOom, Confidence::Certain, &[6], fits);
-    finding.why.push(match case.figures.get(Slot::Reserve) {
-        Some(reserve) => format!(
-            "the request exceeds the reserve of {} that expandable_segments_reserve sets for a segment",
-            show(reserve)
-        ),
-        None if case.has(Mark::MapsFull) => {
-            "the log shows the host's limit of memory maps (vm.max_map_count) reached".to_owned()
-        }
-        None => "so another limit refused: a quota of the container, memory maps or RAM of the host, \
-                 address space, or expandable segments on a platform without them"
-            .to_owned(),
-    });
-    Some(finding)
-}
-
-/// Virtual-memory calls fail on some platforms however much is free.
-fn driver_limit(case: &Case) -> Option<Finding> {
-    let platform = if case.has(Mark::Wsl) {
-        "WSL2"
-    } else if case.has(Mark::Jetson) {
-        "Jetson"
-    } else {
-        return None;
-    };
-    let expandable = case.has(Mark::ExpandableOn)
-        || case.event().is_some_and(|event| event.signature.id == "driver.cuda_driver");
-    expandable.then(|| {
-        Finding::new(
-            Diagnosis::UnknownGpuOom,
-            Confidence::Likely,
-            &[6],
-            format!(
-                "expandable segments use virtual-memory calls that fail on {platform} with memory free: \
-                 here they are the cause, not the cure"
-            ),
-        )
-    })
 }
 
 /// Without the others it would have fitted.
@@ -248,14 +201,22 @@ fn other_process(case: &Case, n: &Numbers) -> Option<Finding> {
                 .to_owned(),
         );
     } else {
-        if !case.has(Mark::Datacentre) && !matches!(case.software, "ollama" | "whisper.cpp") {
+        if n.closing_may_help() && desktop_likely(case) {
             finding.fixes.push(8);
+        }
+        if case.software == "vllm" && startup {
+            finding.fixes.push(1);
         }
         if n.allocated.zip(n.total).is_some_and(|(allocated, total)| allocated >= total / 3) {
             finding.fixes.push(4);
         }
     }
     Some(finding)
+}
+
+/// Whether there may be a desktop on the device.
+pub(super) fn desktop_likely(case: &Case) -> bool {
+    !case.has(Mark::Datacentre) && !matches!(case.software, "ollama" | "whisper.cpp")
 }
 
 /// Enough is reserved and not allocated, in pieces.
@@ -285,6 +246,7 @@ fn fragmentation(case: &Case, n: &Numbers) -> Option<Finding> {
         ),
     );
     if collective {
+        finding.cause = Some("PyTorch's cache holds what NCCL needs");
         finding.why = vec![format!(
             "{} is reserved by PyTorch and not allocated; NCCL allocates outside that pool and could not \
              get {}",

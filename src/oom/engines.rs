@@ -4,6 +4,7 @@ use super::clues::Mark;
 use super::diagnose::{Confidence, Diagnosis, Finding, show};
 use super::figures::Slot;
 use super::judge::Case;
+use super::limits::SHARE;
 use super::numbers::Numbers;
 use super::signatures::{Class, Stage};
 
@@ -39,8 +40,11 @@ pub(super) fn by_stage(case: &Case, n: &Numbers) -> Option<Finding> {
     let finding =
         |diagnosis, fixes: &[u8]| Some(Finding::new(diagnosis, likely, fixes, meaning.clone()));
     let mut found = match (case.software, case.stage) {
-        ("jax" | "nccl", Stage::Collective | Stage::Capture) => finding(UnknownGpuOom, &[3]),
-        (_, Stage::Handle) => finding(UnknownGpuOom, &[3, 4]),
+        ("jax" | "nccl", Stage::Collective | Stage::Capture) => {
+            finding(UnknownGpuOom, &[3]).map(|found| found.because(no_room_beside(case)))
+        }
+        (_, Stage::Handle) => finding(UnknownGpuOom, &[3, 4])
+            .map(|found| found.because("no room was left for the handle of a library")),
         ("vllm" | "sglang", Stage::Capture) => finding(KvCacheTooBig, &[1, 4]),
         ("vllm" | "tgi", Stage::Warmup) => finding(BatchOrActivationTooBig, &[4, 1]),
         ("ollama", Stage::Compute) if event.signature.id == "llama.runtime" => {
@@ -48,21 +52,37 @@ pub(super) fn by_stage(case: &Case, n: &Numbers) -> Option<Finding> {
         }
         _ if !engine => None,
         ("bitsandbytes", _) => finding(ModelTooBig, &[9, 3, 5]),
-        ("lm-studio", _) => finding(KvCacheTooBig, &[1, 2, 5]),
+        ("lm-studio", _) if event.signature.id == "lmstudio" => finding(KvCacheTooBig, &[1, 2, 5]),
         ("vllm", Stage::Kv) => finding(KvCacheTooBig, &[1]),
-        ("vllm" | "sglang", Stage::Weights) => finding(ModelTooBig, &[2, 1]),
+        // The context does not matter before there is a cache, and the pool of SGLang does not
+        // shrink with it. Not every program keeps layers on the CPU.
+        ("sglang" | "whisper.cpp", Stage::Weights) => finding(ModelTooBig, &[2]),
+        ("vllm" | "exllama", Stage::Weights) => finding(ModelTooBig, &[2, 1]),
         ("sglang", Stage::TokenPool) | ("tensorrt-llm", _) => finding(KvCacheTooBig, &[1, 4]),
-        ("ollama", Stage::Weights) => finding(ModelTooBig, &[5, 2]),
-        (_, Stage::Weights) => finding(ModelTooBig, &[5, 2, 1]),
+        (_, Stage::Weights) => finding(ModelTooBig, &[5, 2]),
+        // Neither its context nor its layers can be chosen.
+        ("whisper.cpp", Stage::Kv | Stage::Compute) => finding(BatchOrActivationTooBig, &[4]),
         (_, Stage::Kv) => finding(KvCacheTooBig, &[1, 5]),
         (_, Stage::Compute) => finding(BatchOrActivationTooBig, &[4, 1]),
         ("unreal-engine", _) => finding(BatchOrActivationTooBig, &[4, 8]),
         ("llama.cpp" | "ollama" | "koboldcpp", Stage::Unknown) => finding(ModelTooBig, &[5, 1, 2]),
+        ("rapids-rmm", _) if matches!(event.signature.id, "rmm.pool" | "rmm.limit") => {
+            finding(BatchOrActivationTooBig, &[4, 6]).map(|found| found.because(SHARE))
+        }
         (_, Stage::Arena) => finding(BatchOrActivationTooBig, &[4, 6]),
         _ => finding(BatchOrActivationTooBig, &[4]),
     }?;
     found.why.extend(arithmetic(case, n));
     Some(found)
+}
+
+/// Who left no room for what a library needs beside the pool.
+fn no_room_beside(case: &Case) -> &'static str {
+    match case.stage {
+        _ if case.has(Mark::XlaFraction) => "the pool that XLA takes in advance leaves no room",
+        Stage::Collective => "no room was left for the buffers of NCCL",
+        _ => "no room was left for CUDA graphs",
+    }
 }
 
 /// What the failing message means, as the first sentence.

@@ -105,14 +105,20 @@ pub struct Explanation {
     pub kv_tokens_available: Option<u64>,
     /// The longest context that fits.
     pub suggested_max_len: Option<u64>,
-    /// What is missing at least, with a margin.
+    /// What is short, at least: the message is of the first request that failed.
+    pub short_bytes: Option<u64>,
+    /// What to free for it: what is short, and a margin.
     pub deficit_bytes: Option<u64>,
+    /// The device had room for the request: something else refused it.
+    pub refused_with_room: bool,
     /// `wsl2`, `jetson`, `windows`, `rocm`, `mig`, where it matters.
     pub platform: Option<&'static str>,
     /// What the log shows to be set already.
     pub settings: Vec<&'static str>,
     /// The cause.
     pub diagnosis: Diagnosis,
+    /// The cause in words, where it is known more exactly than the diagnosis says it.
+    pub cause: Option<&'static str>,
     /// How sure that is.
     pub confidence: Confidence,
     /// The arithmetic and the evidence, a sentence each.
@@ -149,6 +155,7 @@ impl Explanation {
         let n = Numbers::of(case);
         let finding = diagnose::diagnose(case, &n);
         let get = |slot| case.figures.get(slot);
+        let of_pool = |slot| get(slot).filter(|_| case.stage == Stage::TokenPool);
         let event = case.event();
         let harmless =
             matches!(case.outcome, Outcome::Recovered | Outcome::Mention | Outcome::Nothing);
@@ -179,18 +186,20 @@ impl Explanation {
             weights_bytes: get(Slot::Weights),
             kv_needed_bytes: get(Slot::KvNeeded),
             kv_available_bytes: get(Slot::KvAvailable),
-            kv_tokens_needed: get(Slot::TokensNeeded).filter(|_| case.stage == Stage::TokenPool),
-            kv_tokens_available: get(Slot::TokensAvailable)
-                .filter(|_| case.stage == Stage::TokenPool),
+            kv_tokens_needed: of_pool(Slot::TokensNeeded),
+            kv_tokens_available: of_pool(Slot::TokensAvailable),
             suggested_max_len: get(Slot::SuggestedLength),
-            deficit_bytes: n.deficit().filter(|_| case.outcome == Outcome::Gpu),
+            short_bytes: n.short().filter(|_| case.outcome == Outcome::Gpu),
+            deficit_bytes: n.aim().filter(|_| case.outcome == Outcome::Gpu),
+            refused_with_room: finding.refused,
             platform: facts::platform(case),
             settings: facts::settings(case),
             diagnosis: finding.diagnosis,
+            cause: finding.cause,
             confidence: finding.confidence,
             why: finding.why.clone(),
             ledger: ledger::ledger(case, &n),
-            fixes: finding.fixes.clone(),
+            fixes: advice.iter().map(|advice| advice.fix).filter(|fix| *fix > 0).collect(),
             will_not_help: advice::useless(case, &n, &finding),
             advice,
             occurrences: occurrences(case),

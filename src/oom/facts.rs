@@ -6,7 +6,7 @@ use super::lines::Line;
 
 /// Samples per step, as the last line before the message that says it.
 pub(super) fn batch(lines: &[Line], until: usize) -> Option<u64> {
-    const KEYS: [&str; 10] = [
+    const KEYS: [&str; 9] = [
         "per device = ",
         "batch_size=",
         "batch-size ",
@@ -15,18 +15,54 @@ pub(super) fn batch(lines: &[Line], until: usize) -> Option<u64> {
         "batch=",
         " bs ",
         "--bs ",
-        "effective batch ",
         "batch ",
     ];
+    numbered(lines, until, &KEYS)
+}
+
+/// Steps whose gradients make one step of the optimizer, as the log says it.
+pub(super) fn accumulation(lines: &[Line], until: usize) -> Option<u64> {
+    const KEYS: [&str; 6] = [
+        "gradient accumulation steps = ",
+        "gradient_accumulation_steps=",
+        "gradient_accumulation_steps ",
+        "gradient_accumulation_steps: ",
+        "accumulate_grad_batches=",
+        "grad_accum=",
+    ];
+    numbered(lines, until, &KEYS)
+}
+
+/// The number behind one of the keys, in the last line that has one.
+fn numbered(lines: &[Line], until: usize, keys: &[&str]) -> Option<u64> {
+    // Sums over several steps or devices say nothing of one step.
+    const SUMS: [&str; 4] = ["effective", "global", "total", "train"];
+    let is_sum = |before: &str| {
+        let before = before.trim_end_matches([' ', '_', '-']);
+        SUMS.iter().any(|word| before.ends_with(word)) && !before.ends_with("device_train")
+    };
     lines.get(..until)?.iter().rev().find_map(|line| {
         let lower = line.full.to_ascii_lowercase();
-        KEYS.iter().find_map(|key| {
-            let (_, rest) = lower.split_once(key)?;
+        keys.iter().find_map(|key| {
+            let (_, rest) = lower.split_once(key).filter(|(before, _)| !is_sum(before))?;
             let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
             let next = rest.chars().nth(digits.len());
             let whole = !next.is_some_and(|c| c.is_alphanumeric() || matches!(c, '.' | '/'));
-            digits.parse().ok().filter(|batch| whole && (1..=1 << 20).contains(batch))
+            digits.parse().ok().filter(|number| whole && (1..=1 << 20).contains(number))
         })
+    })
+}
+
+/// The share of the device that a setting gives, as the log shows it: `key=0.97`, `'key': 0.97`.
+pub(super) fn share(case: &Case, key: &str) -> Option<f64> {
+    case.digest.lines.iter().find_map(|line| {
+        let lower = line.full.to_ascii_lowercase();
+        let (_, rest) = lower.split_once(key)?;
+        let number = rest.trim_start_matches(['=', ':', ' ', '\'', '"']);
+        let text: String =
+            number.chars().take_while(|c| c.is_ascii_digit() || *c == '.').take(8).collect();
+        let share: f64 = text.parse().ok()?;
+        (0.0..=1.0).contains(&share).then_some(share)
     })
 }
 

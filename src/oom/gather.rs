@@ -68,6 +68,7 @@ impl Case {
     fn around(&mut self, event: &Event) {
         self.stage = self.stage_of(event);
         self.batch = facts::batch(&self.digest.lines, event.line);
+        self.accumulation = facts::accumulation(&self.digest.lines, event.line);
         // Hashcat prints its devices before it fails.
         let from = if self.software == "hashcat" { 0 } else { event.last_line };
         self.tables = tables::read(&self.digest.lines, from);

@@ -53,6 +53,11 @@ pub(super) fn not_oom(case: &Case) -> Finding {
         _ => meaning.to_owned(),
     };
     let mut finding = Finding::new(Diagnosis::NotOom, Confidence::Likely, fixes, text);
+    let short =
+        event.is_some_and(|e| e.signature.class.is_gpu() || e.signature.class == Class::Recovered);
+    if case.outcome == Outcome::Recovered && short {
+        finding = finding.because("a shortage that the program got over");
+    }
     if case.outcome == Outcome::Recovered && !meaning.is_empty() {
         finding.why.push(meaning.to_owned());
     }

@@ -44,6 +44,8 @@ pub(super) struct Case {
     pub tables: Tables,
     /// Samples per step, where the log says it.
     pub batch: Option<u64>,
+    /// Steps whose gradients make one step of the optimizer, where the log says it.
+    pub accumulation: Option<u64>,
 }
 
 impl Case {
@@ -63,6 +65,7 @@ impl Case {
             growth: None,
             tables: Tables::default(),
             batch: None,
+            accumulation: None,
         };
         (case.outcome, case.decisive) = case.decide();
         case.gather();

@@ -16,7 +16,17 @@ pub(super) struct Other {
     pub name: Option<String>,
     /// Most likely the failing process itself under its number outside a container.
     pub self_likely: bool,
-    pub desktop: bool,
+    /// It shows the desktop.
+    pub screen: bool,
+    /// It belongs to the desktop and can be closed.
+    pub closable: bool,
+}
+
+impl Other {
+    /// Whether it belongs to the desktop.
+    pub(super) const fn desktop(&self) -> bool {
+        self.screen || self.closable
+    }
 }
 
 /// T, F, R, A, U, P, O and L.
@@ -36,6 +46,8 @@ pub(super) struct Numbers {
     pub held_by_others: u64,
     /// What others must hold where the message does not name them.
     pub implied_others: Option<u64>,
+    /// In other allocators than the message's own.
+    pub other_allocations: Option<u64>,
     /// Memory is shared with the host, or spills into it: gaps say nothing.
     pub unified: bool,
 }
@@ -61,6 +73,7 @@ impl Numbers {
             allowed: get(Slot::Allowed),
             private_pools: get(Slot::PrivatePools),
             this_process: get(Slot::ThisProcess),
+            other_allocations: get(Slot::OtherAllocations),
             unified: case.has(Mark::Jetson) || case.has(Mark::Wsl) || case.has(Mark::Windows),
             ..Self::default()
         };
@@ -131,21 +144,65 @@ impl Numbers {
         }
     }
 
+    /// What the rest of a system holds of the memory that the GPU shares with it.
+    pub(super) fn rest_of_system(&self) -> Option<u64> {
+        let own = self.this_process.or(self.reserved)?;
+        self.total?.checked_sub(self.free?.saturating_add(own)).filter(|bytes| *bytes > 0)
+    }
+
     /// What must be kept free beside the request: 256 MiB or 2 % of the device.
     pub(super) fn margin(&self) -> u64 {
         (256 << 20).max(self.total.unwrap_or_default() / 50)
     }
 
-    /// What is missing, at least.
-    pub(super) fn deficit(&self) -> Option<u64> {
-        let (requested, free) = (self.requested?, self.free?);
-        Some((requested + self.margin()).saturating_sub(free)).filter(|missing| *missing > 0)
+    /// What this process could still take: of the device, or of its share of it.
+    pub(super) fn room(&self) -> Option<u64> {
+        let own = self.allowed.map(|limit| {
+            let used = self.reserved.or(self.allocated).unwrap_or_default();
+            limit.saturating_sub(used.saturating_add(self.other_allocations.unwrap_or_default()))
+        });
+        match (own, self.free) {
+            (Some(own), Some(free)) => Some(own.min(free)),
+            (own, free) => own.or(free),
+        }
+    }
+
+    /// What is short, at least.
+    pub(super) fn short(&self) -> Option<u64> {
+        self.requested?.checked_sub(self.room()?).filter(|short| *short > 0)
+    }
+
+    /// What to aim for: what is short, and the margin.
+    pub(super) fn aim(&self) -> Option<u64> {
+        let (requested, room) = (self.requested?, self.room()?);
+        Some(requested.saturating_add(self.margin()).saturating_sub(room))
+            .filter(|missing| *missing > 0)
     }
 
     /// Every holder that is not this process belongs to the desktop.
     pub(super) fn all_desktop(&self) -> bool {
         let mut others = self.others.iter().filter(|other| !other.self_likely).peekable();
-        others.peek().is_some() && others.all(|other| other.desktop)
+        others.peek().is_some() && others.all(Other::desktop)
+    }
+
+    /// A desktop is on the device, and what is known of it only shows it.
+    pub(super) fn nothing_to_close(&self) -> bool {
+        let others = || self.others.iter().filter(|other| !other.self_likely);
+        others().any(|other| other.screen)
+            && !others().any(|other| other.closable || other.name.is_none())
+    }
+
+    /// Whether closing programs of a desktop can be what helps: not much is short, and there may be
+    /// such programs. Nothing is known of holders that the message does not name.
+    pub(super) fn closing_may_help(&self) -> bool {
+        /// A browser and what else is usually open has no more, in bytes.
+        const MOST: u64 = 1536 << 20;
+        let little = self.short().is_none_or(|short| short <= MOST);
+        let mut named = self.others.iter().filter(|other| !other.self_likely).peekable();
+        let nobody = named.peek().is_none();
+        let unknown =
+            |other: &Other| other.name.is_none() && other.bytes.is_none_or(|bytes| bytes <= MOST);
+        little && (nobody || named.any(|other| other.closable || unknown(other)))
     }
 
     /// Neighbouring numbers of the same size: ranks of one job on one device.
@@ -169,7 +226,8 @@ fn others(case: &Case) -> Vec<Other> {
             Other {
                 pid: process.pid,
                 bytes: process.bytes,
-                desktop: name.as_deref().is_some_and(tables::is_desktop),
+                screen: name.as_deref().is_some_and(tables::is_screen),
+                closable: name.as_deref().is_some_and(tables::is_closable),
                 name,
                 self_likely: false,
             }

@@ -22,8 +22,8 @@ pub(super) struct Tables {
     pub device: Option<u64>,
 }
 
-/// Programs that show a desktop or belong to one.
-static DESKTOP: &[&str] = &[
+/// Programs that show a desktop: nobody closes them and goes on working.
+static SCREEN: &[&str] = &[
     "xorg",
     "xwayland",
     "gnome-shell",
@@ -33,6 +33,15 @@ static DESKTOP: &[&str] = &[
     "sway",
     "hyprland",
     "weston",
+    "explorer.exe",
+    "dwm.exe",
+    "compiz",
+    "cinnamon",
+    "xfwm4",
+];
+
+/// Programs of a desktop that can be closed.
+static CLOSABLE: &[&str] = &[
     "firefox",
     "chrome",
     "chromium",
@@ -45,8 +54,6 @@ static DESKTOP: &[&str] = &[
     "code",
     "electron",
     "obs",
-    "explorer.exe",
-    "dwm.exe",
     "spotify",
     "teams",
     "zoom",
@@ -56,16 +63,22 @@ static DESKTOP: &[&str] = &[
     "wallpaper",
     "signal-desktop",
     "telegram",
-    "compiz",
-    "cinnamon",
-    "xfwm4",
 ];
 
-/// Whether a program belongs to the desktop.
-pub(super) fn is_desktop(name: &str) -> bool {
+/// Whether a program shows the desktop.
+pub(super) fn is_screen(name: &str) -> bool {
+    is_of(SCREEN, name)
+}
+
+/// Whether a program belongs to the desktop and can be closed.
+pub(super) fn is_closable(name: &str) -> bool {
+    is_of(CLOSABLE, name)
+}
+
+fn is_of(programs: &[&str], name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    let base = lower.rsplit('/').next().unwrap_or(&lower);
-    DESKTOP.iter().any(|known| base == *known || (known.len() > 4 && base.starts_with(known)))
+    let base = lower.rsplit(['/', '\\']).next().unwrap_or(&lower);
+    programs.iter().any(|known| base == *known || (known.len() > 4 && base.starts_with(known)))
 }
 
 /// Reads the lines from `from` on; what stands before a message was another moment.

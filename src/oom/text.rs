@@ -9,8 +9,8 @@ use super::diagnose::{Confidence, Diagnosis, show};
 use super::explanation::Explanation;
 use super::ledger::Ledger;
 use super::live::Live;
+use super::page::{WIDTH, code, fit, paragraph};
 
-const WIDTH: usize = 80;
 /// Columns of the ledger: label, figure, share; the bar takes the rest.
 const LABEL: usize = 47;
 const BAR: usize = 13;
@@ -74,16 +74,33 @@ pub fn report(answer: &Explanation) -> String {
 
 fn headline(answer: &Explanation, out: &mut String) {
     let what = match answer.diagnosis {
+        Diagnosis::NotOom if answer.cause.is_some() => {
+            format!("GPU memory ran short, and it went on: {}", product(answer.software))
+        }
         Diagnosis::NotOom if answer.software == "none" => "No shortage of memory".to_owned(),
         Diagnosis::NotOom => format!("No shortage of GPU memory: {}", product(answer.software)),
-        Diagnosis::HostRamNotVram if answer.software == "none" => {
-            "Host memory ran out, not VRAM".to_owned()
-        }
         Diagnosis::HostRamNotVram => {
-            format!("Host memory ran out, not VRAM: {}", product(answer.software))
+            let likely = if answer.confidence == Confidence::Certain { "" } else { " most likely" };
+            let whose = match answer.software {
+                "none" => String::new(),
+                software => format!(": {}", product(software)),
+            };
+            format!("Host memory{likely} ran out, not VRAM{whose}")
         }
-        _ if refused(answer) => {
-            format!("GPU memory was refused with room left: {}", product(answer.software))
+        _ if answer.refused_with_room => {
+            let likely =
+                if answer.confidence == Confidence::Certain { "" } else { ", most likely" };
+            let software = product(answer.software);
+            let room = if likely.is_empty() && answer.free_bytes.is_none() {
+                ""
+            } else {
+                " with room left"
+            };
+            format!("GPU memory was refused{likely}{room}: {software}")
+        }
+        // Its estimate is made before anything is loaded.
+        _ if answer.decisive.as_ref().is_some_and(|quote| quote.signature == "lmstudio") => {
+            format!("The model was refused before loading: {}", product(answer.software))
         }
         _ => format!("GPU memory ran out: {}", product(answer.software)),
     };
@@ -103,12 +120,6 @@ fn headline(answer: &Explanation, out: &mut String) {
     paragraph(out, "", "  ", &format!("{what}{version}{device}{seen}"));
 }
 
-/// There was room for it.
-fn refused(answer: &Explanation) -> bool {
-    answer.requested_bytes.zip(answer.free_bytes).is_some_and(|(asked, free)| asked < free)
-        && answer.deficit_bytes.is_none()
-}
-
 fn request(answer: &Explanation, out: &mut String) {
     let mut rows: Vec<(&str, String)> = Vec::new();
     if let Some(bytes) = answer.requested_bytes {
@@ -124,9 +135,7 @@ fn request(answer: &Explanation, out: &mut String) {
         rows.push(("cache needed", show(need)));
         rows.push(("cache possible", show(have)));
     }
-    if let Some(bytes) = answer.deficit_bytes {
-        rows.push(("missing", format!("{} at least, with a margin", show(bytes))));
-    }
+    rows.extend(shortage(answer));
     if rows.is_empty() {
         rows.push(("asked for", "the message prints no size".to_owned()));
     }
@@ -134,6 +143,37 @@ fn request(answer: &Explanation, out: &mut String) {
     for (name, value) in rows {
         let _ = writeln!(out, "  {name:<15}{value}");
     }
+}
+
+/// What is short, and what to free for it.
+fn shortage(answer: &Explanation) -> Vec<(&'static str, String)> {
+    let Some(aim) = answer.deficit_bytes.filter(|_| !answer.refused_with_room || shares(answer))
+    else {
+        return Vec::new();
+    };
+    let short = answer.short_bytes.unwrap_or_default();
+    let of = if shares(answer) { " of what it may take" } else { "" };
+    let mut rows = Vec::new();
+    if short > 0 {
+        rows.push(("short by", format!("at least {}{of}", show(short))));
+    }
+    let margin = show(aim.saturating_sub(short));
+    let margin = if short > 0 {
+        format!("with a margin of {margin}")
+    } else {
+        // The request alone would have fitted.
+        "as a margin beside the request".to_owned()
+    };
+    rows.push(("aim for", format!("{} more, {margin}", show(aim))));
+    rows
+}
+
+/// A share of the device is what was used up.
+fn shares(answer: &Explanation) -> bool {
+    let used = answer.reserved_bytes.or(answer.allocated_bytes).unwrap_or_default();
+    let other = answer.other_allocations_bytes.unwrap_or_default();
+    let left = answer.allowed_bytes.map(|limit| limit.saturating_sub(used.saturating_add(other)));
+    left.is_some_and(|left| answer.free_bytes.is_none_or(|free| left < free))
 }
 
 fn table(ledger: &Ledger, out: &mut String) {
@@ -181,9 +221,9 @@ fn why(answer: &Explanation, out: &mut String) {
         Diagnosis::LeakOrGrowth => "memory grows",
         Diagnosis::HostRamNotVram => "the host's memory, not the GPU's",
         Diagnosis::NotOom => "not a shortage of memory",
-        Diagnosis::UnknownGpuOom if refused(answer) => "another limit than the device's capacity",
         Diagnosis::UnknownGpuOom => "the log does not tell",
     };
+    let name = answer.cause.unwrap_or(name);
     let sure = match answer.confidence {
         Confidence::Certain => "certain",
         Confidence::Likely => "likely",
@@ -229,11 +269,11 @@ fn fixes(answer: &Explanation, out: &mut String) {
     }
     out.push_str("\nFIXES, the best first\n");
     for (number, advice) in answer.advice.iter().enumerate() {
-        fix(number + 1, advice, out);
+        fix(number + 1, advice, answer, out);
     }
 }
 
-fn fix(number: usize, advice: &Advice, out: &mut String) {
+fn fix(number: usize, advice: &Advice, answer: &Explanation, out: &mut String) {
     let saves = match (advice.saves_bytes, advice.saves) {
         (Some(bytes), Some(Saves::AtMost)) => format!("up to {}", show(bytes)),
         (Some(bytes), Some(Saves::About)) => format!("about {}", show(bytes)),
@@ -246,7 +286,11 @@ fn fix(number: usize, advice: &Advice, out: &mut String) {
         [saves, which].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("   ");
     let gap = WIDTH.saturating_sub(lead.width() + right.width()).max(2);
     let _ = writeln!(out, "{}", format!("{lead}{}{right}", " ".repeat(gap)).trim_end());
-    paragraph(out, "       ", "         ", &advice.line);
+    code(out, "       ", &advice.line);
+    if let (Some(false), Some(short)) = (advice.enough, answer.short_bytes) {
+        let text = format!("not enough alone: at least {} is short", show(short));
+        paragraph(out, "       # ", "       # ", &text);
+    }
     if let Some(note) = &advice.note {
         paragraph(out, "       # ", "       # ", note);
     }
@@ -306,84 +350,10 @@ fn product(key: &str) -> &str {
     }
 }
 
-/// Text in lines of at most [`WIDTH`] columns; a word that is longer is cut.
-fn paragraph(out: &mut String, first: &str, next: &str, text: &str) {
-    let mut line = first.to_owned();
-    let mut empty = true;
-    for word in text.split_whitespace() {
-        let mut word = word;
-        loop {
-            let space = usize::from(!empty);
-            if line.width() + space + word.width() <= WIDTH {
-                line.push_str(if empty { "" } else { " " });
-                line.push_str(word);
-                empty = false;
-                break;
-            }
-            if empty {
-                let (head, tail) = head(word, WIDTH.saturating_sub(line.width()).max(1));
-                line.push_str(head);
-                word = tail;
-            }
-            let _ = writeln!(out, "{line}");
-            next.clone_into(&mut line);
-            empty = true;
-            if word.is_empty() {
-                break;
-            }
-        }
-    }
-    if !empty {
-        let _ = writeln!(out, "{line}");
-    }
-}
-
-/// The part of a word that fits into `width` columns, and the rest; at least one character.
-fn head(word: &str, width: usize) -> (&str, &str) {
-    let mut used = 0;
-    let end = word
-        .char_indices()
-        .find(|(at, c)| {
-            used += c.to_string().width();
-            used > width && *at > 0
-        })
-        .map_or(word.len(), |(at, _)| at);
-    word.split_at_checked(end).unwrap_or((word, ""))
-}
-
-/// Exactly `width` columns: cut with an ellipsis, or filled with spaces.
-fn fit(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return format!("{text}{}", " ".repeat(width - text.width()));
-    }
-    let (head, _) = head(text, width.saturating_sub(1));
-    let fill = width.saturating_sub(head.width() + 1);
-    format!("{head}…{}", " ".repeat(fill))
-}
-
 fn shorten(text: &str, most: usize) -> String {
     let mut short: String = text.chars().take(most).collect();
     if short.len() < text.len() {
         short.push('…');
     }
     short
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_line_is_wider_than_the_page() {
-        let mut out = String::new();
-        paragraph(
-            &mut out,
-            "  - ",
-            "    ",
-            &format!("{} 宽宽宽 {}", "x".repeat(200), "a b c ".repeat(40)),
-        );
-        assert!(out.lines().all(|line| line.width() <= WIDTH), "{out}");
-        assert!(out.contains(&"x".repeat(70)));
-        assert_eq!(fit("宽宽宽", 4).width(), 4);
-    }
 }

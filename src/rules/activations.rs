@@ -104,11 +104,14 @@ fn smaller_step(holder: &Holder, gpu: &GpuView) -> Answer {
         found.evidence.push(format!("batch {batch}"));
     }
     let value = |name: &str| match (name, batch) {
-        ("batch_new", Some(batch)) if batch > 1 => Some((batch / 2).to_string()),
-        ("accumulation", Some(batch)) if batch > 1 => {
+        ("batch_new", Some(batch)) if batch > 1 && batch.is_multiple_of(2) => {
+            Some((batch / 2).to_string())
+        }
+        ("accumulation", Some(batch)) if batch > 1 && batch.is_multiple_of(2) => {
             let now = number(Setting::Accumulation).unwrap_or(1);
             Some(now.saturating_mul(2).to_string())
         }
+        ("factor", Some(batch)) if batch > 1 && batch.is_multiple_of(2) => Some("2".to_owned()),
         _ => None,
     };
     let saves = saves(holder, half_batch_of(swing.above_now.0));
@@ -117,11 +120,19 @@ fn smaller_step(holder: &Holder, gpu: &GpuView) -> Answer {
         (true, Some(0 | 1)) => {
             fix(holder, (BATCH.1, "a shorter sequence"), &[When::Always], saves, &value)
         }
-        (true, _) => fix(holder, (BATCH.1, "half the batch"), &[When::Training], saves, &value),
+        (true, _) => fix(holder, (BATCH.1, "half the batch"), trains_with(holder), saves, &value),
         (false, _) => fix(holder, (BATCH.1, "smaller pieces"), &[When::Always], saves, &value),
     };
     found.fixes.extend(made);
     Answer::Hit(found)
+}
+
+/// Whose arguments are its own: those of the Trainer of transformers only where it is that.
+fn trains_with(holder: &Holder) -> &'static [When] {
+    match holder.workload.as_ref().map(|workload| workload.software) {
+        Some(Software::Transformers) => &[When::HfTraining, When::Training],
+        _ => &[When::Training],
+    }
 }
 
 fn checkpointing(holder: &Holder, gpu: &GpuView) -> Answer {
@@ -143,7 +154,8 @@ fn checkpointing(holder: &Holder, gpu: &GpuView) -> Answer {
     found.evidence.push(format!("training: {sign}"));
     let saves = saves(holder, checkpointing_of(swing.above_now.0));
     let title = (AGAIN.1, "compute activations again");
-    found.fixes.extend(fix(holder, title, &[When::Always], saves, &|_| None));
+    let holds = [trains_with(holder), &[When::Always]].concat();
+    found.fixes.extend(fix(holder, title, &holds, saves, &|_| None));
     Answer::Hit(found)
 }
 

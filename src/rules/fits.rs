@@ -204,9 +204,15 @@ impl Fit {
             }
         }
         text += &match (self.steps.len(), self.missing) {
-            (0, missing) => format!("Nothing here frees memory; {missing} are missing.\n"),
+            (0, missing) => {
+                format!(
+                    "Nothing here frees memory; with {margin} in reserve {missing} are missing.\n"
+                )
+            }
             (_, Bytes::ZERO) => format!("After that they fit, with {margin} in reserve.\n"),
-            (_, missing) => format!("Even after all of that {missing} are missing.\n"),
+            (_, missing) => {
+                format!("Even after all of that {missing} are missing, with {margin} in reserve.\n")
+            }
         };
         text
     }

@@ -259,6 +259,7 @@ impl Live {
         let explained = crate::runtime::explain::explained(text, &self.view);
         if let Some(wanted) = explained.wanted {
             self.app.wanted_size = Some(wanted);
+            self.app.wanted_by_error = true;
             self.options.request = Some(wanted.need);
             self.stale = true;
         }

@@ -264,6 +264,8 @@ pub struct App {
     pub finding: usize,
     /// What is wanted: by the command line, or the request of an error that was pasted.
     pub wanted_size: Option<Wanted>,
+    /// Whether that is of an error.
+    pub wanted_by_error: bool,
     /// Whether that fits, and after what.
     pub fit: Option<Fit>,
     /// Fixes that the user does not want to see again.

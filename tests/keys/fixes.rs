@@ -95,6 +95,8 @@ fn what_is_wanted_stands_in_the_title_of_the_fixes() {
     let wanted = Wanted::anywhere(scenes::g(400));
     desk.app.fit = closest(&desk.view, wanted, &desk.findings);
     assert!(desk.screen().contains("FIXES  40.0 GiB on GPU 0: fits after"), "{}", desk.screen());
+    desk.app.wanted_by_error = true;
+    assert!(desk.screen().contains("FIXES  the error's 40.0 GiB on GPU 0: fits after"));
     let wanted = Wanted::anywhere(scenes::g(9_000));
     desk.app.fit = closest(&desk.view, wanted, &desk.findings);
     assert!(desk.screen().contains("missing even after all fixes"), "{}", desk.screen());

@@ -78,6 +78,13 @@ static OTHER: &[Row] = &[
 static ANY_HOST: Row = (
     &[],
     "Need less host RAM, or have more",
+    "load less at once, offload less to the host, more RAM or swap",
+    "time",
+);
+
+static HF_HOST: Row = (
+    &[],
+    "Need less host RAM, or have more",
     "load shards one by one (low_cpu_mem_usage=True), less offloading, more RAM or swap",
     "time",
 );
@@ -90,12 +97,13 @@ pub(super) fn beyond(case: &Case, finding: &Finding) -> Option<Advice> {
     let host = finding.diagnosis == Diagnosis::HostRamNotVram;
     let found = |table: &'static [Row]| table.iter().find(|(ids, ..)| ids.contains(&id));
     let row = if host {
-        let any = (case.software != "ollama").then_some(&ANY_HOST);
+        let row = if case.has(Mark::HfModel) { &HF_HOST } else { &ANY_HOST };
+        let any = (case.software != "ollama").then_some(row);
         found(HOST).or(any)?
     } else {
         found(OTHER).or_else(|| case.has(Mark::NoCaching).then_some(&CACHING))?
     };
     let (_, title, line, cost) = *row;
     let (line, note) = noted(line);
-    Some(Advice { fix: 0, title, saves_bytes: None, saves: None, line, note, cost })
+    Some(Advice { fix: 0, title, saves_bytes: None, saves: None, enough: None, line, note, cost })
 }

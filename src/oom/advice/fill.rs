@@ -1,10 +1,12 @@
 //! The numbers in the lines: how many tokens, layers, samples, which share.
 
-use super::Saves;
-use crate::oom::diagnose::{Diagnosis, Finding};
+use super::{Saves, shares};
+use crate::model::quant;
+use crate::oom::clues::Mark;
+use crate::oom::diagnose::{Diagnosis, Finding, show};
 use crate::oom::figures::Slot;
 use crate::oom::judge::Case;
-use crate::oom::numbers::Numbers;
+use crate::oom::numbers::{Numbers, Other};
 use crate::oom::signatures::Stage;
 
 /// Bits that 4-bit weights save of 16: NF4 with its scales takes 4.5.
@@ -28,7 +30,11 @@ pub(super) fn saves(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> Opt
             (grows && get(Slot::KvAvailable).is_none())
                 .then_some(((cache as f64 * (1.0 - 0.5 * 0.531)) as u64, Saves::About))
         }
-        2 if matches!(case.software, "llama.cpp" | "ollama" | "koboldcpp" | "sglang") => None,
+        2 if matches!(case.software, "llama.cpp" | "koboldcpp") => {
+            let smaller = smaller(case, n)?;
+            Some((n.requested?.saturating_sub(smaller.1), Saves::About))
+        }
+        2 if matches!(case.software, "ollama" | "sglang") => None,
         2 if case.stage == Stage::Optimizer => {
             get(Slot::Parameters).map(|parameters| (parameters.saturating_mul(6), Saves::About))
         }
@@ -40,14 +46,19 @@ pub(super) fn saves(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> Opt
             })?;
             Some(((weights as f64 * FOUR_BIT_SAVES) as u64, Saves::About))
         }
+        3 if case.has(Mark::Jetson) => n.rest_of_system().map(|bytes| (bytes, Saves::AtMost)),
         3 if n.held_by_others > 0 => Some((n.held_by_others, Saves::AtMost)),
         6 if finding.diagnosis == Diagnosis::Fragmentation => {
             n.unallocated.map(|bytes| (bytes, Saves::AtMost))
         }
         8 => {
-            let desktop: u64 =
-                n.others.iter().filter(|other| other.desktop).filter_map(|other| other.bytes).sum();
-            (desktop > 0).then_some((desktop, Saves::AtMost))
+            let sum = |which: fn(&Other) -> bool| -> u64 {
+                n.others.iter().filter(|other| which(other)).filter_map(|other| other.bytes).sum()
+            };
+            // Without a desktop what shows it goes, too.
+            let bytes =
+                if n.nothing_to_close() { sum(Other::desktop) } else { sum(|o| o.closable) };
+            (bytes > 0).then_some((bytes, Saves::AtMost))
         }
         _ => None,
     }
@@ -87,32 +98,36 @@ fn value(name: &str, case: &Case, n: &Numbers) -> Option<String> {
         "half_tokens" => half(get(Slot::TokensNeeded)?)?,
         "layers" => layers(case, n)?,
         "batch_new" => batch(case, n)?.0,
-        "accumulation" => batch(case, n)?.1,
+        "factor" => batch(case, n)?.1,
+        "accumulation" => batch(case, n)?.1.saturating_mul(case.accumulation?),
         // Just below the request, and above the 20 MiB that the allocator asks for.
         "split" => ((n.requested? >> 20).saturating_sub(1) / 32 * 32).max(32),
-        "fit_gib" => (n.total? >> 30).checked_sub(2).filter(|gib| *gib > 0)?,
-        "share" => {
-            let (free, total) = (n.free?, n.total?);
-            return share(free as f64 / total as f64 - 0.005);
+        // A limit for one device leaves the others out.
+        "fit_gib" if get(Slot::Device).is_some_and(|device| device > 0) => return None,
+        "fit_gib" => {
+            let ours = n.total?.saturating_sub(n.held_by_others);
+            (ours >> 30).checked_sub(2).filter(|gib| *gib > 0)?
         }
-        "lower" => {
-            let now = get(Slot::Utilization).map_or(0.85, |share| share as f64 / 1000.0);
-            return share(now - 0.05);
+        "layers_percent" => {
+            let percent =
+                u128::from(room_for_weights(case, n)?) * 100 / u128::from(n.requested?.max(1));
+            u64::try_from(percent).ok().filter(|percent| (1..100).contains(percent))?
         }
-        "higher" => {
-            // Weights and a pool of at least 2 GiB of what was free before.
-            let (weights, base) = (get(Slot::Weights)?, get(Slot::FreeBefore)?);
-            return share((weights as f64 + 2.0 * f64::from(1 << 30)) / base as f64 + 0.05);
+        "quota_mib" => (shares::needed(n)? >> 20).div_ceil(512) * 512,
+        "half_cache" => {
+            let (need, have) = (get(Slot::KvNeeded)? / 2, get(Slot::KvAvailable)?);
+            return (need <= have).then(|| show(need));
         }
-        _ => return None,
+        "smaller" => return smaller(case, n).map(|(name, _)| name.to_owned()),
+        "smaller_needs" => return smaller(case, n).map(|(_, bytes)| show(bytes)),
+        "least_needs" => {
+            let weights = n.requested.filter(|_| case.stage == Stage::Weights)?;
+            let (_, least) = quantised(weights).last()?;
+            return (least > room_for_weights(case, n)?).then(|| show(least));
+        }
+        _ => return shares::value(name, case, n),
     };
     Some(number.to_string())
-}
-
-/// A share in hundredths, rounded down; `None` outside of what makes sense.
-fn share(value: f64) -> Option<String> {
-    let value = (value * 100.0).floor() / 100.0;
-    (0.05..=0.96).contains(&value).then(|| format!("{value:.2}"))
 }
 
 fn half(value: u64) -> Option<u64> {
@@ -131,26 +146,59 @@ fn fitting_context(case: &Case) -> Option<u64> {
     u64::try_from(tokens / 16 * 16).ok().filter(|tokens| *tokens > 0)
 }
 
+/// What is free for weights: without the buffers beside them, and the margin.
+fn room_for_weights(case: &Case, n: &Numbers) -> Option<u64> {
+    let beside = case.figures.get(Slot::ComputeBytes).unwrap_or(512 << 20) + n.margin();
+    n.free?.checked_sub(beside)
+}
+
+/// Weights in 4 bits in the smaller quantisations, the largest first, in bytes.
+fn quantised(now: u64) -> impl Iterator<Item = (&'static str, u64)> {
+    const NOW: &str = "Q4_K_M";
+    let bits = quant::GGUF_QUANTS.iter().find(|q| q.name == NOW).map_or(1, |q| q.layers);
+    let bytes = move |q: &quant::Quant| {
+        u64::try_from(u128::from(now) * u128::from(q.layers) / u128::from(bits)).unwrap_or(now)
+    };
+    let smaller = quant::GGUF_QUANTS.iter().filter(move |q| q.layers < bits);
+    smaller.map(move |q| (q.name, bytes(q)))
+}
+
+/// The largest quantisation below 4 bits that fits, and its bytes.
+fn smaller(case: &Case, n: &Numbers) -> Option<(&'static str, u64)> {
+    let room = room_for_weights(case, n)?;
+    let weights =
+        n.requested.filter(|_| case.stage == Stage::Weights && case.has(Mark::FourBit))?;
+    quantised(weights).find(|(_, bytes)| *bytes <= room)
+}
+
 /// Layers whose weights and cache fit into what is free.
 fn layers(case: &Case, n: &Numbers) -> Option<u64> {
     let get = |slot| case.figures.get(slot);
     let all = get(Slot::LayersTotal).or(get(Slot::Layers))?;
     let weights = get(Slot::Weights).or(n.requested)?;
-    let beside = get(Slot::ComputeBytes).unwrap_or(512 << 20) + n.margin();
-    let room = n.free?.checked_sub(beside)?;
+    let room = room_for_weights(case, n)?;
     let each = (weights + get(Slot::KvBytes).unwrap_or_default()) / all.max(1);
     Some(room / each.max(1)).filter(|layers| *layers > 0 && *layers < all)
 }
 
-/// The largest batch that can fit by the figures, and the steps that keep the effective batch. An
-/// upper bound: weights do not shrink with the batch.
+/// The largest batch that can fit by the figures and divides the batch there is, and by what: so
+/// many steps keep the effective batch. An upper bound: weights do not shrink with the batch.
 fn batch(case: &Case, n: &Numbers) -> Option<(u64, u64)> {
     let batch = case.batch?;
-    let (allocated, requested, missing) = (n.allocated?, n.requested?, n.deficit()?);
+    let (Some(allocated), Some(requested), Some(missing)) = (n.allocated, n.requested, n.aim())
+    else {
+        return divided(batch, batch / 2);
+    };
     let all = allocated + requested;
     let fits = u128::from(batch) * u128::from(all.checked_sub(missing)?) / u128::from(all.max(1));
-    let fits = u64::try_from(fits).ok().filter(|fits| *fits > 0 && *fits < batch)?;
-    Some((fits, batch.div_ceil(fits)))
+    divided(batch, u64::try_from(fits).ok()?)
+}
+
+/// The largest part of at most `most`, and how often it is in `batch`; `None` where only far
+/// smaller ones divide it.
+fn divided(batch: u64, most: u64) -> Option<(u64, u64)> {
+    let steps = (2..=8).find(|steps| batch.is_multiple_of(*steps) && batch / steps <= most)?;
+    Some((batch / steps, steps)).filter(|(part, _)| part.saturating_mul(4) >= most)
 }
 
 #[cfg(test)]
@@ -158,10 +206,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_rounded_down_and_kept_sensible() {
-        assert_eq!(share(0.859).as_deref(), Some("0.85"));
-        assert_eq!(share(1.2), None);
+    fn half_a_context_is_a_whole_number_of_blocks() {
         assert_eq!(half(65_536), Some(32_768));
         assert_eq!(half(300), None);
+    }
+
+    #[test]
+    fn a_smaller_batch_keeps_the_effective_one() {
+        assert_eq!(divided(96, 92), Some((48, 2)));
+        assert_eq!(divided(192, 185), Some((96, 2)));
+        assert_eq!(divided(9, 8), Some((3, 3)));
+        assert_eq!(divided(97, 92), None, "a prime");
+        assert_eq!(divided(1, 0), None);
+        assert_eq!(divided(4, 1), Some((1, 4)));
     }
 }

@@ -1,6 +1,6 @@
 //! The line to type for each fix and program, with what it costs. The first row that fits counts.
 
-use super::{lines_model, lines_step};
+use super::{lines_model, lines_rest, lines_step};
 
 /// A row: fix, program (`*` for any), what must hold, line, cost.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +38,36 @@ pub enum When {
     FragmentedNoVirtualMemory,
     /// It grows.
     Growing,
+    /// Its arguments are those of the Trainer of transformers, and it trains.
+    HfTraining,
+    /// The same, and it failed in the loss.
+    HfLoss,
+    /// It uses transformers, and failed in attention.
+    HfAttention,
+    /// Its arguments are those of the Trainer, and it failed while the optimizer's state was made.
+    HfOptimizer,
+    /// It uses transformers, and its weights were loaded in 32 bits.
+    HfFloat32,
+    /// It uses transformers.
+    Hf,
+    /// A step has one sample already.
+    SingleSample,
+    /// It failed before anything of its own was loaded.
+    Startup,
+    /// The token pool of a server is full.
+    TokenPool,
+    /// Its weights have 4 bits already.
+    FourBit,
+    /// It may take only a share of the device.
+    ShareSet,
+    /// The same, and PyTorch says so.
+    TorchShare,
+    /// The same, by the quota of a container.
+    Vgpu,
+    /// It failed in its trial run.
+    Warmup,
+    /// The GPU's memory is the system's.
+    SharedMemory,
     /// Its own other ranks are on the same GPU.
     Siblings,
     /// It failed in a collective operation.
@@ -72,7 +102,7 @@ pub enum When {
     Experts,
     /// Of a running process: layers are on the CPU, and there is room for them.
     Room,
-    /// A desktop is on the GPU.
+    /// A desktop is on the GPU; of a message: and nothing of it can be closed.
     Desktop,
     /// It runs in a slice of the GPU.
     Slice,
@@ -94,5 +124,5 @@ pub(super) const fn row(
 
 /// Every row.
 pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
-    lines_model::ROWS.iter().chain(lines_step::ROWS)
+    lines_model::ROWS.iter().chain(lines_step::ROWS).chain(lines_rest::ROWS)
 }

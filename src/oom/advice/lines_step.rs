@@ -1,11 +1,11 @@
-//! Lines for the fixes about holders, steps, fragmentation and checkpointing.
+//! Lines for the fixes about holders and steps.
 
 use super::lines::{Row, When, row};
 
 const QUALITY: &str = "a little quality; speed is about the same";
-const TIME: &str = "about a fifth to a third more time a step";
 const STEPS: &str =
     "more steps for the same data; accumulate gradients to keep the effective batch";
+const PASSES: &str = "more and smaller passes for one step of the optimizer";
 
 pub(super) static ROWS: &[Row] = &[
     // 3: who holds it
@@ -20,22 +20,35 @@ pub(super) static ROWS: &[Row] = &[
         3,
         "jax",
         When::Collective,
-        "XLA_CLIENT_MEM_FRACTION=0.80   (older: XLA_PYTHON_CLIENT_MEM_FRACTION)",
+        "XLA_CLIENT_MEM_FRACTION={xla_lower}   (older: XLA_PYTHON_CLIENT_MEM_FRACTION)",
         "a smaller pool for XLA",
     ),
     row(
         3,
-        "vllm",
-        When::Always,
-        "--gpu-memory-utilization {share}   (what is free now), or free the device",
-        "a smaller cache",
+        "jax",
+        When::Capture,
+        "XLA_CLIENT_MEM_FRACTION={xla_lower}   (older: XLA_PYTHON_CLIENT_MEM_FRACTION)",
+        "a smaller pool for XLA",
     ),
-    row(3, "ollama", When::Always, "ollama ps; ollama stop MODEL", "that model has to load again"),
+    row(
+        3,
+        "*",
+        When::SharedMemory,
+        "ps aux --sort=-rss | head   (the GPU shares the RAM: close what needs most of it)",
+        "the programs that end",
+    ),
+    row(
+        3,
+        "ollama",
+        When::Always,
+        "ollama ps; ollama stop MODEL   (its own models; `vramlens` shows who else)",
+        "that model has to load again",
+    ),
     row(
         3,
         "*",
         When::Always,
-        "vramlens   (live: who holds it, which are leftovers; then vramlens kill --dry-run PID)",
+        "vramlens   (live: who holds it, which are leftovers; then `vramlens kill --dry-run PID`)",
         "the processes that end",
     ),
     // 4: one step
@@ -114,7 +127,9 @@ pub(super) static ROWS: &[Row] = &[
         "slower decoding",
     ),
     row(4, "tensorflow", When::Always, "model.fit(..., batch_size={batch_new})", STEPS),
-    row(4, "tensorflow", When::Always, "model.fit(..., batch_size=HALF)", STEPS),
+    row(4, "tensorflow", When::Always, "half the batch_size of model.fit or of the dataset", STEPS),
+    row(4, "paddle", When::Always, "half the batch_size of the DataLoader", STEPS),
+    row(4, "mxnet", When::Always, "half the batch_size of the DataLoader", STEPS),
     row(
         4,
         "jax",
@@ -174,30 +189,79 @@ pub(super) static ROWS: &[Row] = &[
     row(
         4,
         "*",
-        When::Loss,
-        "use_liger_kernel=True   (or another fused cross-entropy); then a smaller batch",
+        When::HfLoss,
+        "use_liger_kernel=True   (or another fused cross-entropy; then a smaller batch)",
         "none, where the kernel supports the model",
     ),
     row(
         4,
         "*",
+        When::Loss,
+        "a fused or chunked cross-entropy: Liger, Cut Cross-Entropy   (then a smaller batch)",
+        "none, where the kernel supports the model",
+    ),
+    row(
+        4,
+        "*",
+        When::HfAttention,
+        "attn_implementation=\"sdpa\"   (or \"flash_attention_2\"; then a smaller batch)",
+        "none",
+    ),
+    row(
+        4,
+        "pytorch",
         When::Attention,
-        "attn_implementation=\"sdpa\"   (or flash_attention_2), then a smaller batch",
+        "torch.nn.functional.scaled_dot_product_attention(q, k, v)   (then a smaller batch)",
         "none",
     ),
     row(
         4,
         "*",
+        When::SingleSample,
+        "a shorter sequence or a smaller picture   (the batch is 1 already)",
+        "shorter inputs",
+    ),
+    row(
+        4,
+        "*",
+        When::HfTraining,
+        "per_device_train_batch_size={batch_new}, gradient_accumulation_steps={accumulation}",
+        PASSES,
+    ),
+    row(
+        4,
+        "*",
+        When::HfTraining,
+        "per_device_train_batch_size={batch_new}   (and gradient_accumulation_steps times {factor})",
+        PASSES,
+    ),
+    row(
+        4,
+        "*",
+        When::HfTraining,
+        "half of per_device_train_batch_size, twice gradient_accumulation_steps",
+        PASSES,
+    ),
+    row(
+        4,
+        "pytorch",
         When::Training,
-        "per_device_train_batch_size={batch_new}, gradient_accumulation_steps={accumulation}   (at the most: what the batch does not change is not counted)",
-        STEPS,
+        "batch_size={batch_new}; (loss / {factor}).backward(); optimizer.step() every {factor} batches",
+        PASSES,
+    ),
+    row(
+        4,
+        "pytorch",
+        When::Training,
+        "half the batch_size; (loss / 2).backward(); optimizer.step() every 2 batches",
+        PASSES,
     ),
     row(
         4,
         "*",
         When::Training,
-        "per_device_train_batch_size=HALF, gradient_accumulation_steps=DOUBLE",
-        STEPS,
+        "half the batch of one step, and gradients summed over twice as many steps",
+        PASSES,
     ),
     row(
         4,
@@ -205,107 +269,5 @@ pub(super) static ROWS: &[Row] = &[
         When::Always,
         "halve the batch, the picture's area or the sequence of one step",
         "more steps",
-    ),
-    // 6: fragmentation and references
-    row(
-        6,
-        "*",
-        When::ReserveSet,
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True   (without expandable_segments_reserve)",
-        "none",
-    ),
-    row(
-        6,
-        "*",
-        When::NoVirtualMemory,
-        "unset PYTORCH_CUDA_ALLOC_CONF   (expandable segments do not work on this platform)",
-        "none",
-    ),
-    row(6, "*", When::MapsFull, "sudo sysctl vm.max_map_count=1048576", "none"),
-    row(
-        6,
-        "onnxruntime",
-        When::Always,
-        "a new session now and then, or run option memory.enable_memory_arena_shrinkage=gpu:0; or a larger gpu_mem_limit",
-        "a moment for the new session",
-    ),
-    row(
-        6,
-        "*",
-        When::Collective,
-        "torch.cuda.empty_cache()   before the collective; or torch.cuda.set_per_process_memory_fraction(0.9)",
-        "a moment",
-    ),
-    row(
-        6,
-        "*",
-        When::Growing,
-        "keep numbers, not tensors: history.append(loss.item()); del x; gc.collect(); torch.cuda.empty_cache()",
-        "none",
-    ),
-    row(
-        6,
-        "*",
-        When::AlreadyExpandable,
-        "sort or bucket the samples by length, or run the largest shape first",
-        "order of the data",
-    ),
-    row(
-        6,
-        "*",
-        When::FragmentedOld,
-        "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:{split}   (better: PyTorch 2.1 or later with expandable_segments:True)",
-        "none; set it before CUDA starts",
-    ),
-    row(
-        6,
-        "*",
-        When::FragmentedNoVirtualMemory,
-        "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:{split}   (expandable segments do not work on this platform)",
-        "none; set it before CUDA starts",
-    ),
-    row(
-        6,
-        "pytorch-rocm",
-        When::Fragmented,
-        "PYTORCH_HIP_ALLOC_CONF=expandable_segments:True",
-        "none",
-    ),
-    row(
-        6,
-        "*",
-        When::Fragmented,
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python ...",
-        "none; set it before CUDA starts",
-    ),
-    row(
-        6,
-        "*",
-        When::Always,
-        "look for the other limit: container quota, vm.max_map_count, ulimit -v, free RAM",
-        "none",
-    ),
-    // 7: checkpointing
-    row(
-        7,
-        "*",
-        When::Always,
-        "gradient_checkpointing=True   (model.gradient_checkpointing_enable())",
-        TIME,
-    ),
-    // 8: desktop
-    row(
-        8,
-        "unreal-engine",
-        When::Always,
-        "close browsers and launchers, or lower their GPU use",
-        "the programs that close",
-    ),
-    row(
-        8,
-        "*",
-        When::Always,
-        "close browsers and chat programs, or turn their hardware acceleration off",
-        "the programs that close",
     ),
 ];

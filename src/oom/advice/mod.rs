@@ -3,18 +3,19 @@
 
 mod beyond;
 mod fill;
+mod holds;
 mod lines;
 mod lines_model;
+mod lines_rest;
 mod lines_step;
 mod running;
+mod shares;
 mod useless;
 
 use serde::Serialize;
 
 use super::clues::Mark;
 use super::diagnose::{Diagnosis, Finding};
-use super::engines::is_training;
-use super::figures::Slot;
 use super::judge::Case;
 use super::numbers::Numbers;
 use super::signatures::Stage;
@@ -36,6 +37,8 @@ pub struct Advice {
     pub saves_bytes: Option<u64>,
     /// How that figure is meant.
     pub saves: Option<Saves>,
+    /// Whether that reaches what is short at least, where both are known.
+    pub enough: Option<bool>,
     /// The line to type or to change.
     pub line: String,
     /// What else to know about that line.
@@ -69,9 +72,14 @@ pub const TITLES: [&str; 9] = [
     "Accept that it does not fit",
 ];
 
-fn title(fix: u8, case: &Case, finding: &Finding) -> &'static str {
+fn title(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> &'static str {
     match (fix, finding.diagnosis) {
+        (6, _) if holds::is_share(case, finding) => "Raise this process's share",
+        (6, _) if holds::holds(When::NoVirtualMemory, case, n, finding) => {
+            "Turn expandable segments off"
+        }
         (6, Diagnosis::UnknownGpuOom) => "Lift the other limit",
+        (6, Diagnosis::Fragmentation) if case.stage == Stage::Collective => "Give the cache back",
         (6, Diagnosis::Fragmentation) => "Undo fragmentation",
         (6, Diagnosis::LeakOrGrowth) if case.software == "onnxruntime" => {
             "Renew the session, or let its arena shrink"
@@ -82,32 +90,52 @@ fn title(fix: u8, case: &Case, finding: &Finding) -> &'static str {
             "Smaller optimizer state, or LoRA on 4-bit weights"
         }
         (2, _) if case.software == "sglang" => "A larger share for the server, or 4-bit weights",
-        (3, _) if matches!(case.stage, Stage::Collective) => "Give the pool a smaller share",
-        (1, _) if case.stage == Stage::Capture => "Give the cache a smaller share",
+        (3, _)
+            if case.software == "jax"
+                && matches!(case.stage, Stage::Collective | Stage::Capture) =>
+        {
+            "Give the pool a smaller share"
+        }
+        (3, Diagnosis::NotOom) => "See who else uses the device",
+        (1, _)
+            if matches!(case.stage, Stage::Capture | Stage::Startup)
+                || (case.software == "vllm" && case.stage == Stage::Warmup) =>
+        {
+            "Give the cache a smaller share"
+        }
+        (1, _) if case.software == "vllm" && case.stage == Stage::Weights => {
+            "Give the server a larger share"
+        }
+        (1, _) if case.stage == Stage::TokenPool => "Shrink what a token takes of the pool",
+        (8, _) if n.nothing_to_close() => "Do without a desktop",
         _ => TITLES.get(usize::from(fix).wrapping_sub(1)).copied().unwrap_or("See the explanation"),
     }
 }
 
-/// The fixes of a finding.
+/// The fixes of a finding: no line twice.
 pub(super) fn advise(case: &Case, n: &Numbers, finding: &Finding) -> Vec<Advice> {
-    let mut advice: Vec<Advice> = finding
-        .fixes
-        .iter()
-        .filter_map(|fix| {
-            let (line, cost) = line(*fix, case, n, finding)?;
-            let (line, note) = noted(&line);
-            let saves = fill::saves(*fix, case, n, finding);
-            Some(Advice {
-                fix: *fix,
-                title: title(*fix, case, finding),
-                saves_bytes: saves.map(|(bytes, _)| bytes),
-                saves: saves.map(|(_, how)| how),
-                line,
-                note,
-                cost,
-            })
-        })
-        .collect();
+    let mut advice: Vec<Advice> = Vec::new();
+    for fix in &finding.fixes {
+        let Some((line, cost)) = line(*fix, case, n, finding) else { continue };
+        let (line, note) = noted(&line);
+        if advice.iter().any(|other| other.line == line) {
+            continue;
+        }
+        let saves = fill::saves(*fix, case, n, finding);
+        let bytes = saves.map(|(bytes, _)| bytes);
+        advice.push(Advice {
+            fix: *fix,
+            title: title(*fix, case, n, finding),
+            saves_bytes: bytes,
+            saves: saves.map(|(_, how)| how),
+            enough: bytes.zip(n.short()).map(|(bytes, short)| bytes >= short),
+            line,
+            note,
+            cost,
+        });
+    }
+    // What is not enough comes after what may be.
+    advice.sort_by_key(|advice| advice.enough == Some(false));
     advice.extend(beyond::beyond(case, finding));
     advice
 }
@@ -133,58 +161,13 @@ fn line(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> Option<(String,
 fn fits(row: &Row, case: &Case, n: &Numbers, finding: &Finding) -> bool {
     let family = match case.software {
         "koboldcpp" => "llama.cpp",
-        "pytorch-mps" | "pytorch-xpu" | "pytorch-directml" => "pytorch",
+        "pytorch-mps" | "pytorch-xpu" | "pytorch-directml" | "pytorch-rocm" | "deepspeed" => {
+            "pytorch"
+        }
         other => other,
     };
-    if row.software != "*" && row.software != family {
+    if !["*", family, case.software].contains(&row.software) {
         return false;
     }
-    match row.when {
-        When::Always => true,
-        When::Training => is_training(case),
-        When::Attention => case.stage == Stage::Attention,
-        When::Loss => case.stage == Stage::Loss,
-        When::Decode => case.stage == Stage::Decode,
-        When::Capture => case.stage == Stage::Capture,
-        When::Optimizer => case.stage == Stage::Optimizer,
-        When::Fragmented => finding.diagnosis == Diagnosis::Fragmentation,
-        // Expandable segments came with 2.1, whose messages name reserved memory by its rest.
-        When::FragmentedOld => {
-            finding.diagnosis == Diagnosis::Fragmentation
-                && case.figures.get(Slot::Reserved).is_some()
-                && case.stage != Stage::Collective
-        }
-        When::FragmentedNoVirtualMemory => {
-            let without = [Mark::Wsl, Mark::Jetson, Mark::Windows];
-            finding.diagnosis == Diagnosis::Fragmentation && without.iter().any(|m| case.has(*m))
-        }
-        When::Growing => finding.diagnosis == Diagnosis::LeakOrGrowth,
-        When::Siblings => n.siblings(),
-        When::Collective => case.stage == Stage::Collective,
-        When::ReserveSet => case.figures.get(Slot::Reserve).is_some(),
-        When::NoVirtualMemory => {
-            (case.has(Mark::Wsl) || case.has(Mark::Jetson))
-                && finding.diagnosis == Diagnosis::UnknownGpuOom
-        }
-        When::MapsFull => case.has(Mark::MapsFull),
-        When::AlreadyExpandable => {
-            case.has(Mark::ExpandableOn) && finding.diagnosis == Diagnosis::Fragmentation
-        }
-        When::FlashOff => case.has(Mark::FlashAttentionOff),
-        When::Float32 => case.has(Mark::Float32),
-        // These are said of processes that run, not of messages.
-        When::LongContext
-        | When::Unused
-        | When::WideCache
-        | When::ManySlots
-        | When::WideWeights
-        | When::Preallocated
-        | When::Releasable
-        | When::Experts
-        | When::Room
-        | When::Desktop
-        | When::Slice
-        | When::Quota
-        | When::NoCaching => false,
-    }
+    holds::holds(row.when, case, n, finding)
 }

@@ -144,10 +144,23 @@ pub fn line_for(
     let fits = |row: &&Row| {
         row.fix == fix
             && (row.software == "*" || row.software == software)
-            && holds.contains(&row.when)
+            && holds.contains(&of_running(row.when))
     };
     let mut rows = RUNNING.iter().chain(rows()).filter(fits);
     rows.find_map(|row| Some((filled_with(row.line, value)?, row.cost)))
+}
+
+/// What must hold of a running process for a row of transformers: most that run load their models
+/// with it. The arguments of its Trainer have to be seen.
+const fn of_running(when: When) -> When {
+    match when {
+        When::Hf => When::Always,
+        When::HfLoss => When::Loss,
+        When::HfAttention => When::Attention,
+        When::HfOptimizer => When::Optimizer,
+        When::HfFloat32 => When::Float32,
+        other => other,
+    }
 }
 
 #[cfg(test)]

@@ -68,13 +68,14 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) {
     }
 }
 
-/// `FIXES  12.0 GiB fits after 2 fixes  2 hidden`; gives the column behind it.
+/// `FIXES  12.0 GiB on GPU 0: fits after 2 fixes  2 hidden`; gives the column behind it.
 fn title(canvas: &mut Canvas<'_>, scene: &Scene<'_>) -> u16 {
     let theme = canvas.look.theme;
     let mut x = canvas.put(1, 0, "FIXES", theme.dim) + 2;
     if let Some(fit) = &scene.app.fit {
         let style = if fit.missing == Bytes::ZERO { theme.good } else { theme.warn };
-        let words = format!("{} on GPU {}: {}", fit.need, fit.gpu, fit.words());
+        let whose = if scene.app.wanted_by_error { "the error's " } else { "" };
+        let words = format!("{whose}{} on GPU {}: {}", fit.need, fit.gpu, fit.words());
         x = canvas.put_within(x, 0, &words, style, canvas.width().saturating_sub(1)) + 2;
     }
     for (count, words, style) in [
