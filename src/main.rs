@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
+use vramlens::cli::errors::words;
 use vramlens::cli::{args::Cli, entry, help};
 use vramlens::cmd::Exit;
 use vramlens::sample::text::{clean, clean_path};
@@ -18,7 +19,7 @@ fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) => {
             // It may name a file or quote one.
-            say(&format!("vramlens: {error:#}"));
+            say(&format!("vramlens: {}", words(&error)));
             Exit::Usage.into()
         }
     }

@@ -30,7 +30,7 @@ use vramlens::sample::redact;
 use vramlens::units::Bytes;
 
 fn report(view: &View) -> String {
-    let style = Style { width: 80, ascii: false, time_zone: TimeZone::UTC, redact };
+    let style = Style { width: 80, whole: false, ascii: false, time_zone: TimeZone::UTC, redact };
     triage::text(view, &[], &style)
 }
 
@@ -67,7 +67,8 @@ fn their_json_is_described() {
     for view in [scenes::shared(), scenes::resting(), scenes::windows(), scenes::unified()] {
         let whole = serde_json::to_value(Triage::new(&view, &[], redact)).unwrap();
         schema::check(&schema, &whole);
-        let style = Style { width: 80, ascii: true, time_zone: TimeZone::UTC, redact };
+        let style =
+            Style { width: 80, whole: false, ascii: true, time_zone: TimeZone::UTC, redact };
         assert!(text::frame(&view, &style).is_ascii());
     }
     let shared = serde_json::to_value(Snapshot::new(&scenes::shared(), redact)).unwrap();

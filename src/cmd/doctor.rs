@@ -8,7 +8,7 @@ use anyhow::Context;
 
 use crate::analyze::View;
 use crate::cmd::Exit;
-use crate::cmd::look::{Form, Session};
+use crate::cmd::look::{Form, Session, is_there};
 use crate::cmd::top::print;
 use crate::history::History;
 use crate::host::{Root, doctor as host};
@@ -77,6 +77,7 @@ fn ask(options: &Options, root: &Path) -> anyhow::Result<(Answer, View)> {
     // A driver that hangs is not waited for.
     runtime.shutdown_background();
     let (gathered, view) = looked?;
+    is_there(&gathered)?;
     Ok((answer(&gathered, options, root), view))
 }
 

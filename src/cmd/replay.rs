@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 
 use crate::analyze::moment::{Span, parse};
 use crate::cmd::Exit;
+use crate::cmd::damage::Damage;
 use crate::ids::Stamp;
 use crate::record::{Header, Reader, Recording};
 use crate::report::picture::{Collector, Figure, usual};
@@ -48,16 +49,20 @@ pub fn run(picture: &Picture) -> anyhow::Result<Exit> {
         bail!("a PNG is no text: write it to a file, or pipe it on");
     }
     let named = || format!("{} is no recording", clean_path(&picture.file));
-    let range = range(picture).with_context(named)?;
+    let range = range(picture)?;
     let mut ticks = open(&picture.file).with_context(named)?;
     let header = ticks.header().cloned();
     let usual_ms = header.as_ref().map_or(1_000, |header| header.interval_ms);
     let mut collected = Collector::new(&picture.gpus, range, usual_ms);
+    let mut damage = Damage::default();
     for tick in &mut ticks {
-        if !collected.push(&tick.with_context(named)?) {
+        let tick = tick.with_context(named)?;
+        damage.push(&tick);
+        if !collected.push(&tick) {
             break;
         }
     }
+    damage.check(&clean_path(&picture.file))?;
     let figure = figure(collected, header.as_ref()).with_context(|| clean_path(&picture.file))?;
     if figure.gpus.is_empty() && !picture.gpus.is_empty() {
         bail!("{}: no GPU {} in it", clean_path(&picture.file), picture.gpus.join(", "));
@@ -126,11 +131,14 @@ fn range(picture: &Picture) -> anyhow::Result<(u64, u64)> {
     if picture.file == Path::new("-") {
         bail!("--from and --to need a file: standard input can be read only once");
     }
-    let (first, last) = ends(&picture.file)?.context("it holds nothing")?;
+    let name = || clean_path(&picture.file);
+    let (first, last) =
+        ends(&picture.file)?.with_context(|| format!("{} holds nothing", name()))?;
     let utc_offset_s = clock::utc_offset_seconds(last);
     let span = Span { from: first, to: last, back_from: last, on_from: first, utc_offset_s };
     let moment = |text: &Option<String>, otherwise: u64| {
-        text.as_deref().map_or(Ok(otherwise), |text| parse(text, &span))
+        let parsed = text.as_deref().map_or(Ok(otherwise), |text| parse(text, &span));
+        parsed.with_context(name)
     };
     let (from, to) = (moment(&picture.from, 0)?, moment(&picture.to, u64::MAX)?);
     if from >= to {
@@ -141,18 +149,20 @@ fn range(picture: &Picture) -> anyhow::Result<(u64, u64)> {
 
 /// The first and the last moment: by the index where there is one.
 fn ends(path: &Path) -> anyhow::Result<Option<(Stamp, Stamp)>> {
-    let recording =
-        Recording::open(path).with_context(|| format!("cannot open {}", clean_path(path)))?;
+    let named = || format!("{} is no recording", clean_path(path));
+    let recording = Recording::open(path).with_context(named)?;
     let first = |tick: &Tick| match tick {
         Tick::Gap(gap) => gap.from,
         other => other.at(),
     };
-    let mut ticks = recording.ticks(None)?;
-    let Some(begin) = ticks.next().transpose()?.as_ref().map(first) else { return Ok(None) };
+    let mut ticks = recording.ticks(None).with_context(named)?;
+    let Some(begin) = ticks.next().transpose().with_context(named)?.as_ref().map(first) else {
+        return Ok(None);
+    };
     let from = recording.index().covers().map(|covers| covers.1);
     let mut end = begin;
-    for tick in recording.ticks(from)? {
-        end = end.max(tick?.at());
+    for tick in recording.ticks(from).with_context(named)? {
+        end = end.max(tick.with_context(named)?.at());
     }
     Ok(Some((begin, end)))
 }
