@@ -125,7 +125,7 @@ impl Resolved {
             for (name, value) in rows {
                 let line = line_of(text, name.span().start);
                 let key = format!("{}.{}", section.get_ref(), name.get_ref());
-                let row = self.row(&key, value.get_ref(), place(line));
+                let row = self.row(&key, value.get_ref(), &place(line));
                 wrong.extend(row.err().map(|error| (line, error)));
             }
             if rows.is_empty() && !sections().any(|known| known == section.get_ref().as_ref()) {
@@ -137,10 +137,15 @@ impl Resolved {
         SettingsError::all(wrong.into_iter().map(|(_, error)| error).collect())
     }
 
-    fn row(&mut self, key: &str, value: &DeValue<'_>, origin: Origin) -> Result<(), SettingsError> {
-        typed(key, value, &origin)?;
+    fn row(
+        &mut self,
+        key: &str,
+        value: &DeValue<'_>,
+        origin: &Origin,
+    ) -> Result<(), SettingsError> {
+        typed(key, value, origin)?;
         let known = self.named(key, &plain(value), origin.clone())?;
-        if known { Ok(()) } else { Err(unknown(&origin, key)) }
+        if known { Ok(()) } else { Err(unknown(origin, key)) }
     }
 
     fn environment(&mut self, get: impl Fn(&str) -> Option<String>) -> Result<(), SettingsError> {

@@ -1,7 +1,7 @@
 //! Why a model cannot be sized.
 
 use crate::sample::text::{clean, clean_path};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a model cannot be sized: what, where, and what to try.
 #[derive(Debug, thiserror::Error)]
@@ -101,7 +101,9 @@ fn hub_hint(text: &str, is_size: impl Fn(&str) -> bool) -> String {
     else {
         return String::new();
     };
-    if owner.is_empty() || name.contains('/') || name.ends_with(".gguf") {
+    let kind = Path::new(name).extension();
+    let is_file = kind.is_some_and(|kind| kind == "gguf" || kind == "safetensors");
+    if owner.is_empty() || name.contains('/') || is_file {
         return String::new();
     }
     let size = name.split('-').find(|part| {
