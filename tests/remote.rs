@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+#[path = "remote/asked.rs"]
+mod asked;
 #[path = "support/fake.rs"]
 mod fake;
 #[path = "remote/farm.rs"]
@@ -269,32 +271,6 @@ fn output(farm: &Farm, args: &[&str]) -> (i32, String) {
     let output = farm.vramlens(args).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     (output.status.code().unwrap(), text + &String::from_utf8_lossy(&output.stderr))
-}
-
-#[test]
-fn scripts_get_an_answer_for_each_machine() {
-    let Some(mut farm) = Farm::new(&[("box1", &used(35)), ("box2", &used(70))]) else { return };
-    let hosts = ["--host", "box1", "--host", "box2"];
-    let (code, text) = output(&farm, &[&hosts[..], &["--once"]].concat());
-    assert_eq!(code, 0, "{text}");
-    let (first, second) = text.split_once("host box2").unwrap();
-    assert!(first.contains("host box1") && first.contains("35.0 of 140.0"), "{text}");
-    assert!(second.contains("70.0 of 140.0"), "{text}");
-
-    farm.stop("box2");
-    let (code, text) = output(&farm, &[&hosts[..], &["--json"]].concat());
-    assert_eq!(code, 4, "{text}");
-    let answer: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(answer[0]["host"], "box1");
-    assert_eq!(answer[0]["snapshot"]["gpus"][0]["memory"]["used_bytes"], 35 * GIB, "{text}");
-    assert_eq!(answer[1]["host"], "box2");
-    assert!(answer[1]["error"].as_str().unwrap().contains("away"), "{text}");
-
-    let (code, text) = output(&farm, &["triage", "--host", "box1", "--json"]);
-    let answer: Value = serde_json::from_str(&text).unwrap();
-    let findings = answer[0]["triage"]["findings"].as_array().unwrap();
-    let serious = findings.iter().any(|finding| finding["severity"] != "notice");
-    assert_eq!(code, i32::from(serious), "{text}");
 }
 
 #[test]

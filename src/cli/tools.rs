@@ -142,14 +142,6 @@ pub fn fit(args: &FitArgs, options: &Options, form: Form, color: bool) -> anyhow
         anyhow::bail!("{}{}", clean(nowhere), did_you_mean_a_size(&here.gpus));
     }
     let view = looked.map(|(_, view)| view);
-    if view.as_ref().is_none_or(|view| view.gpus.is_empty()) && !here.gpus.is_empty() {
-        anyhow::bail!(
-            "no GPU can be read here, so there is no GPU {} to ask about; `vramlens doctor` says \
-             why{}",
-            clean(&here.gpus.join(", ")),
-            did_you_mean_a_size(&here.gpus)
-        );
-    }
     let gpus = view.as_ref().map(gpus).unwrap_or_default();
     let room = |bytes| {
         let view = view.as_ref()?;
