@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
+use vramlens::cli::errors::words;
 use vramlens::cli::{args::Cli, entry, help};
 use vramlens::cmd::Exit;
 use vramlens::runtime::panics;
@@ -20,7 +21,7 @@ fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) => {
             // It may name a file or quote one.
-            say(&format!("vramlens: {error:#}"));
+            say(&format!("vramlens: {}", words(&error)));
             Exit::Usage.into()
         }
     }

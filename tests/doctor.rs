@@ -12,6 +12,7 @@ use std::process::Command;
 use fake::Fake;
 use machine::{CAP_ALL, CAP_NONE, Machine, ONE, line, of, says, unasked};
 use serde_json::Value;
+use vramlens::host::absence;
 use vramlens::report::doctor::State;
 use vramlens::sample::Access;
 
@@ -53,6 +54,24 @@ fn without_a_driver_it_exits_with_3_and_says_what_to_install() {
     let unloadable = Machine::good();
     let (report, _) = unloadable.asked(nowhere, &[]);
     says(&report, "library", "broken", &["cannot be loaded", "ldconfig"]);
+}
+
+#[test]
+fn modules_that_cannot_be_read_are_not_said_to_be_missing() {
+    let machine = Machine::bare();
+    machine.remove("proc/modules").put(".dockerenv", "");
+    let none = "libnvidia-ml.so.1: cannot open shared object file: No such file or directory";
+    let failure = absence::Failure::NoLibrary;
+    let other = absence::look(machine.0.path(), failure, "libnvidia-ml.so.1", none).text();
+    assert!(other.contains("cannot be told: /proc/modules is not readable"), "{other}");
+    let nowhere = Path::new("/nowhere/libnvidia-ml.so.1");
+    let (report, _) = machine.asked(nowhere, &[]);
+    says(&report, "module", "limited", &["cannot be told: /proc/modules is not readable"]);
+    assert!(!line(&report, "module").1.contains("sudo modprobe nvidia"), "{report}");
+    // In a container that sees them: they are the host's to load.
+    machine.put("proc/modules", "");
+    let (report, _) = machine.asked(nowhere, &[]);
+    says(&report, "module", "broken", &["on the host: sudo modprobe nvidia"]);
 }
 
 #[test]

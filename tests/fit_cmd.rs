@@ -119,10 +119,51 @@ fn the_exit_code_says_whether_it_fits() {
 }
 
 #[test]
+fn cards_that_are_not_here_are_told_apart_by_their_size() {
+    let options = FitOptions { cards: vec![Bytes::gib(24), Bytes::gib(48)], ..model("8B") };
+    let (_, text) = ask(&options, &[]);
+    for name in ["card  24 GiB", "card  48 GiB"] {
+        assert_eq!(text.matches(name).count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn what_stays_in_host_memory_is_not_counted_on_the_gpu() {
+    let options = FitOptions { gpu_layers: Some(10), cards: vec![Bytes::gib(8)], ..model("8B") };
+    let (_, text) = ask(&options, &[]);
+    assert!(text.contains("288 MiB"), "{text}");
+    assert!(text.contains("9 of 32 layers, whole context"), "{text}");
+    let words = "every further token costs 36,864 B, and 94,208 B of host memory";
+    assert!(text.contains(words), "{text}");
+    let host = FitOptions { no_kv_offload: true, cards: vec![Bytes::gib(24)], ..model("8B") };
+    assert!(ask(&host, &[]).1.contains("costs 0 B, and 131,072 B of host memory"));
+    let all = FitOptions { cards: vec![Bytes::gib(24)], ..model("8B") };
+    let (_, text) = ask(&all, &[]);
+    assert!(text.contains(" 32 layers keep") && text.contains("costs 131,072 B\n"), "{text}");
+}
+
+#[test]
+fn a_margin_that_is_not_left_is_no_lack_of_room_for_scratch() {
+    let options =
+        FitOptions { margin: Some(Bytes::gib(30)), cards: vec![Bytes::gib(24)], ..model("8B") };
+    let (_, text) = ask(&options, &[]);
+    assert!(text.contains("~ tight") && !text.contains("scratch fits"), "{text}");
+    assert!(text.contains("the margin of 30.0 GiB is not left"), "{text}");
+}
+
+#[test]
+fn steps_come_by_what_they_free() {
+    let (_, text) = ask(&FitOptions { json: true, ..model("sdxl") }, &[]);
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let freed = json["steps"].as_array().unwrap().iter().map(|step| step["frees_bytes"].as_u64());
+    assert!(freed.is_sorted_by(|a, b| a >= b), "{text}");
+}
+
+#[test]
 fn bad_questions_are_answered_with_a_reason() {
     let mut out = Vec::new();
     for (options, part) in [
-        (model("/nowhere/x.gguf"), "No such file"),
+        (model("/nowhere/x.gguf"), "there is no file or folder /nowhere/x.gguf"),
         (model("what"), "neither a file nor a size"),
         (FitOptions { quant: Some("Q9".into()), ..model("8B") }, "there are F16"),
         (

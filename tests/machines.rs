@@ -21,7 +21,8 @@ use jiff::tz::TimeZone;
 use pty::Term;
 use serde_json::Value;
 use tempfile::TempDir;
-use vramlens::analyze::View;
+use vramlens::analyze::{View, select};
+use vramlens::ids::GpuUuid;
 use vramlens::report::json::Snapshot;
 use vramlens::report::triage::Triage;
 use vramlens::report::{Style, text, triage};
@@ -30,7 +31,7 @@ use vramlens::sample::redact;
 use vramlens::units::Bytes;
 
 fn report(view: &View) -> String {
-    let style = Style { width: 80, ascii: false, time_zone: TimeZone::UTC, redact };
+    let style = Style { width: 80, whole: false, ascii: false, time_zone: TimeZone::UTC, redact };
     triage::text(view, &[], &style)
 }
 
@@ -42,6 +43,21 @@ fn a_report_of_memory_that_is_shared_with_the_host() {
 #[test]
 fn a_report_of_gpus_that_sleep() {
     insta::assert_snapshot!(report(&scenes::resting()));
+}
+
+/// One that sleeps is there, and one whose UUID nobody knows may be the one that is meant.
+#[test]
+fn what_sleeps_or_cannot_be_named_is_not_missing() {
+    let nowhere = |view: &View, name: &str| select::nowhere(view, &[name.to_owned()]);
+    let mut view = scenes::resting();
+    assert_eq!(nowhere(&view, "0"), None);
+    assert_eq!(nowhere(&view, "3").as_deref(), Some("there is no GPU 3; there are 0, 1 and 2"));
+    assert!(nowhere(&view, "GPU-ffff").is_some());
+    view.gpus[0].sample.uuid = GpuUuid::unknown(&"0000:1b:00.0");
+    assert_eq!(nowhere(&view, "GPU-ffff"), None);
+    assert!(nowhere(&view, "3").is_some());
+    // Nobody has said yet which there are.
+    assert_eq!(nowhere(&scenes::nothing(), "3"), None);
 }
 
 #[test]
@@ -67,7 +83,8 @@ fn their_json_is_described() {
     for view in [scenes::shared(), scenes::resting(), scenes::windows(), scenes::unified()] {
         let whole = serde_json::to_value(Triage::new(&view, &[], redact)).unwrap();
         schema::check(&schema, &whole);
-        let style = Style { width: 80, ascii: true, time_zone: TimeZone::UTC, redact };
+        let style =
+            Style { width: 80, whole: false, ascii: true, time_zone: TimeZone::UTC, redact };
         assert!(text::frame(&view, &style).is_ascii());
     }
     let shared = serde_json::to_value(Snapshot::new(&scenes::shared(), redact)).unwrap();

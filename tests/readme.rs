@@ -28,6 +28,7 @@ const CODES: &[(&str, &[i32])] = &[
     ("vramlens triage", &[1]),
     ("vramlens explain", &[1]),
     ("vramlens fit 70B --gpu 24GiB", &[1]),
+    ("vramlens triage --need", &[0]),
     // The last of a pipe counts.
     ("vramlens triage --json |", &[0]),
 ];

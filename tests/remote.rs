@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+#[path = "remote/asked.rs"]
+mod asked;
 #[path = "support/fake.rs"]
 mod fake;
 #[path = "remote/farm.rs"]
@@ -234,6 +236,23 @@ fn scripts_get_an_answer_for_each_machine() {
     let findings = answer[0]["triage"]["findings"].as_array().unwrap();
     let serious = findings.iter().any(|finding| finding["severity"] != "notice");
     assert_eq!(code, i32::from(serious), "{text}");
+}
+
+#[test]
+fn a_bad_name_is_refused_before_anything_is_started() {
+    let Some(farm) = Farm::new(&[]) else { return };
+    for bad in ["-oProxyCommand=touch /tmp/owned", "a b", "$(id)", "x@-F", ""] {
+        let word = format!("--host={bad}");
+        let (code, text) = output(&farm, &[&word, "--once"]);
+        assert_eq!(code, 2, "{text}");
+        assert!(text.contains("names no machine"), "{text}");
+    }
+    let (code, text) = output(&farm, &["--host", "a", "--host", "a", "--once"]);
+    assert!(code == 2 && text.contains("given twice"), "{text}");
+    let (code, text) = output(&farm, &["--host", "all", "--once"]);
+    assert!(code == 2 && text.contains("[remote]"), "{text}");
+    let (code, text) = output(&farm, &["fit", "70B", "--host", "a"]);
+    assert!(code == 2 && text.contains("--host is for"), "{text}");
 }
 
 /// The machines without a view: what is kept of them.

@@ -4,11 +4,12 @@ mod verdict_support;
 use std::collections::HashSet;
 
 use verdict_support::table::{self, Case, Shows};
-use verdict_support::{T0, classes, gpu_tick, moment, proc_tick, traps};
+use verdict_support::{T0, classes, gpu_tick, moment, proc_tick, stamp, traps};
 use vramlens::analyze::{Class, Effect, TRAPS, View, Weight};
 use vramlens::history::History;
 use vramlens::ids::Pid;
-use vramlens::sample::{ProcSample, Why};
+use vramlens::record::{Form, Header, Reader, Redaction, Writer};
+use vramlens::sample::{ProcSample, Why, redact};
 
 fn cases() -> Vec<Case> {
     let parts = [
@@ -59,6 +60,33 @@ fn every_case_gets_its_class() {
         }
         if holder.verdict.zombie && holder.id.is_none() {
             wrong.push(format!("{name}: a zombie without an identity"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A recording without names is there to show a fault to others: it leads to the same verdicts.
+#[test]
+fn what_a_recording_leaves_out_changes_no_verdict() {
+    let mut wrong = Vec::new();
+    for case in cases() {
+        let header = Header::new(stamp(T0), 1_000);
+        let redaction = Redaction::identities(redact);
+        let mut writer = Writer::new(Vec::new(), Form::Plain, header, redaction).unwrap();
+        for tick in case.ticks() {
+            writer.push(&tick).unwrap();
+        }
+        let bytes = writer.finish().unwrap();
+        let ticks = Reader::new(bytes.as_slice()).unwrap().map(Result::unwrap);
+        let view = case.view_of(ticks);
+        let holder = view.holders.iter().find(|holder| holder.pid == Pid(case.pid));
+        let found = holder.map(|holder| (holder.verdict.class, holder.verdict.zombie));
+        if found != Some((case.class, case.zombie)) {
+            let evidence = holder.map(|holder| &holder.verdict.evidence);
+            wrong.push(format!(
+                "{} ({:?}): {found:?}, expected {:?} {}: {evidence:#?}",
+                case.name, case.shows, case.class, case.zombie
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -53,7 +53,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand help 'Print this message or the help of the given subcommand(s)'
         }
         &'vramlens;triage'= {
-            cand --need 'Say whether this much would fit, and after which of the fixes: 12GiB'
+            cand --need 'Say whether this much fits now (ends with 0, else with 1), and after which of the fixes: 12GiB'
             cand --config 'Read this configuration instead of the usual one'
             cand --log 'Keep a log in this file: starts, faults, alerts, and what was ended'
             cand --gpu 'Only these GPUs: indexes or the beginnings of UUIDs, separated by commas. For `fit` also a card that is not here: 24GiB'
@@ -183,7 +183,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --theme 'The theme of the live view; `vramlens config --themes` lists them'
             cand --set 'Any setting: --set kill.confirm=false'
             cand --host 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill'
-            cand --redact 'Leave out command lines, users and the host''s name'
+            cand --redact 'Leave out arguments and names of users, host, units and jobs; no verdict changes by it'
             cand --answer 'Answer the requests that come as lines on standard input, and end with it: the far end of `vramlens --host`. Only with `-`'
             cand --json 'Print JSON instead of text'
             cand --ascii 'Draw with ASCII characters only'

@@ -59,7 +59,7 @@ complete -c vramlens -n "__fish_vramlens_needs_command" -f -a "doctor" -d 'Say w
 complete -c vramlens -n "__fish_vramlens_needs_command" -f -a "config" -d 'Show every setting, its value and where that comes from'
 complete -c vramlens -n "__fish_vramlens_needs_command" -f -a "gen" -d 'Print completions for a shell, or the manual; for whoever installs this program'
 complete -c vramlens -n "__fish_vramlens_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l need -d 'Say whether this much would fit, and after which of the fixes: 12GiB' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l need -d 'Say whether this much fits now (ends with 0, else with 1), and after which of the fixes: 12GiB' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l config -d 'Read this configuration instead of the usual one' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l log -d 'Keep a log in this file: starts, faults, alerts, and what was ended' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l gpu -d 'Only these GPUs: indexes or the beginnings of UUIDs, separated by commas. For `fit` also a card that is not here: 24GiB' -r
@@ -203,7 +203,7 @@ never\t'Never'
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l set -d 'Any setting: --set kill.confirm=false' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
-complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l redact -d 'Leave out command lines, users and the host\'s name'
+complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l redact -d 'Leave out arguments and names of users, host, units and jobs; no verdict changes by it'
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l answer -d 'Answer the requests that come as lines on standard input, and end with it: the far end of `vramlens --host`. Only with `-`'
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l ascii -d 'Draw with ASCII characters only'

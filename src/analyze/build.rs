@@ -29,7 +29,10 @@ impl View {
             return past::build(history, moment, at_ms);
         }
         let mut view = Self::empty(history, moment);
-        let Some(tick) = history.gpu_tick() else { return view };
+        let Some(tick) = history.gpu_tick() else {
+            view.device_users = holders::device_users(history);
+            return view;
+        };
         let scene = Scene::new(history, moment, tick);
         view.holders = holders::all(&scene, kept);
         view.relatives = relatives(&scene, &view.holders);
@@ -64,6 +67,7 @@ impl View {
             host: look.map(|look| look.host.clone()),
             gpus: Vec::new(),
             holders: Vec::new(),
+            device_users: Vec::new(),
             relatives: Vec::new(),
             scan: look.map(|look| look.scan),
             gpus_age_ms: tick.map(|tick| moment.now.since(tick.at)),

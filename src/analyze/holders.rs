@@ -6,7 +6,7 @@ use super::kept::Kept;
 use super::scene::{ListedRow, Presence, Scene, is_defunct, listed_rows};
 use super::verdict::{self, Case, Link};
 use super::{Growth, Holder, fragment, growth, served};
-use crate::history::listed_on;
+use crate::history::{History, listed_on};
 use crate::ids::{Pid, ProcId};
 use crate::sample::{GpuSample, ProcKinds, ProcSample, ProcState, Reading, Why};
 use crate::units::Bytes;
@@ -48,6 +48,20 @@ pub fn all(scene: &Scene<'_>, kept: &mut Kept) -> Vec<Holder> {
     }
     kept.forget_others();
     holders
+}
+
+/// Who has a GPU's devices open, by what `/proc` says alone; see [`super::View::device_users`].
+pub fn device_users(history: &History) -> Vec<Arc<ProcSample>> {
+    let Some(look) = history.look() else { return Vec::new() };
+    let opened = |process: &&Arc<ProcSample>| {
+        let devices = process.devices.value();
+        devices.is_some_and(|fds| fds.any() && (fds.uvm || !fds.minors.is_empty()))
+            && process.state != ProcState::Dead
+            && !only_asks(process)
+    };
+    let mut found: Vec<_> = look.procs.values().filter(opened).map(Arc::clone).collect();
+    found.sort_by_key(|process| process.id);
+    found
 }
 
 /// Whether it only asks the driver for figures, as this program does. The driver's library opens

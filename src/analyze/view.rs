@@ -29,6 +29,9 @@ pub struct View {
     pub gpus: Vec<GpuView>,
     /// Every holder of every GPU: what the driver lists, and who it does not list.
     pub holders: Vec<Holder>,
+    /// Who has a GPU's devices open while the driver has told of no GPU at all: what they hold nobody
+    /// can say. Empty as soon as it has.
+    pub device_users: Vec<Arc<ProcSample>>,
     /// Processes that hold nothing and were looked at for the sake of a holder: launchers, parents,
     /// leaders of groups.
     pub relatives: Vec<Arc<ProcSample>>,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::cli::generate::GenArgs;
+use crate::cli::help::KILL_USAGE;
 
 /// Who holds the memory of an NVIDIA GPU, which of it is garbage, whether it is used or only held,
 /// and what to do now.
@@ -159,13 +160,14 @@ pub enum Command {
 /// `vramlens triage`.
 #[derive(Debug, Args)]
 pub struct TriageArgs {
-    /// Say whether this much would fit, and after which of the fixes: 12GiB.
+    /// Say whether this much fits now (ends with 0, else with 1), and after which of the fixes: 12GiB.
     #[arg(long, value_name = "SIZE")]
     pub need: Option<String>,
 }
 
 /// `vramlens kill`.
 #[derive(Debug, Args)]
+#[command(override_usage = KILL_USAGE)]
 pub struct KillArgs {
     /// Whom to end.
     #[arg(value_name = "PID", required_unless_present = "zombies")]
@@ -297,7 +299,7 @@ pub struct RecordArgs {
     /// End when the file has this size.
     #[arg(long, value_name = "SIZE")]
     pub max_size: Option<String>,
-    /// Leave out command lines, users and the host's name.
+    /// Leave out arguments and names of users, host, units and jobs; no verdict changes by it.
     #[arg(long)]
     pub redact: bool,
     /// Answer the requests that come as lines on standard input, and end with it: the far end of

@@ -114,25 +114,38 @@ impl Resolved {
             line: line_of(text, error.span().map_or(0, |span| span.start)),
             reason: error.message().to_owned(),
         })?;
+        let mut wrong = Vec::new();
         for (section, value) in table.get_ref() {
             let place = |line| Origin::File(path.to_owned(), line);
             let line = line_of(text, section.span().start);
             let DeValue::Table(rows) = value.get_ref() else {
-                return Err(unknown(&place(line), section.get_ref()));
+                wrong.push((line, unknown(&place(line), section.get_ref())));
+                continue;
             };
             for (name, value) in rows {
-                let origin = place(line_of(text, name.span().start));
+                let line = line_of(text, name.span().start);
                 let key = format!("{}.{}", section.get_ref(), name.get_ref());
-                typed(&key, value.get_ref(), &origin)?;
-                if !self.named(&key, &plain(value.get_ref()), origin.clone())? {
-                    return Err(unknown(&origin, &key));
-                }
+                let row = self.row(&key, value.get_ref(), &place(line));
+                wrong.extend(row.err().map(|error| (line, error)));
             }
             if rows.is_empty() && !sections().any(|known| known == section.get_ref().as_ref()) {
-                return Err(unknown(&place(line), section.get_ref()));
+                wrong.push((line, unknown(&place(line), section.get_ref())));
             }
         }
-        Ok(())
+        // As they stand in the file, whose tables come in the order of their names.
+        wrong.sort_by_key(|(line, _)| *line);
+        SettingsError::all(wrong.into_iter().map(|(_, error)| error).collect())
+    }
+
+    fn row(
+        &mut self,
+        key: &str,
+        value: &DeValue<'_>,
+        origin: &Origin,
+    ) -> Result<(), SettingsError> {
+        typed(key, value, origin)?;
+        let known = self.named(key, &plain(value), origin.clone())?;
+        if known { Ok(()) } else { Err(unknown(origin, key)) }
     }
 
     fn environment(&mut self, get: impl Fn(&str) -> Option<String>) -> Result<(), SettingsError> {

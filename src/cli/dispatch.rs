@@ -11,7 +11,7 @@ use crate::cli::args::{
 };
 use crate::cli::config::{Resolved, resolve};
 use crate::cli::settings::{Settings, duration_ms};
-use crate::cli::{hosts, reload, show, terminal, themes, tools};
+use crate::cli::{hosts, reload, scope, show, terminal, themes, tools};
 use crate::cmd::look::{self, Form};
 use crate::cmd::{Exit, doctor, kill, past, record, replay, run as command, serve, top};
 use crate::runtime::isolate;
@@ -37,12 +37,18 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
     if let Some(Command::Driver(args)) = &cli.command {
         return answer(args);
     }
+    scope::check(cli)?;
     let resolved = resolve(&cli.common, env)?;
+    themes::check_typed(&resolved, &env)?;
     let settings = &resolved.settings;
     let mut options = options(settings);
     options.need = needed(cli)?;
     options.reload = reload::again(&cli.common, &resolved, env);
-    let form = Form { json: cli.common.json, ascii: terminal::is_ascii(settings, env) };
+    let form = Form {
+        json: cli.common.json,
+        ascii: terminal::is_ascii(settings, env),
+        columns: env("COLUMNS").and_then(|text| text.trim().parse().ok()).filter(|n| *n > 0),
+    };
     let depth = terminal::depth(settings, env, std::io::stdout().is_terminal());
     let colours = depth != Depth::None;
     if let Some(setup) = hosts::setup(cli, settings)? {
@@ -72,7 +78,7 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
         Some(Command::Fit(args)) => tools::fit(args, &options, form, colours),
         Some(Command::Serve(args)) => serve::run(&serving(args, env), &options),
         Some(Command::Doctor(args)) => doctor::run(&options, form, args.wake),
-        Some(Command::Fixes(args)) => tools::fixes(args),
+        Some(Command::Fixes(args)) => tools::fixes(args, form),
         Some(Command::Gen(args)) => crate::cli::generate::run(&args.what),
         // Taken above: it needs no configuration.
         Some(Command::Driver(_)) => Ok(Exit::Usage),

@@ -8,6 +8,7 @@ use crate::cli::about;
 use crate::cli::args::{Cli, Command};
 use crate::cli::config::resolve;
 use crate::cli::dispatch::{self, Environment};
+use crate::cli::errors::words;
 use crate::cmd::Exit;
 use crate::runtime::journal::{self, LogSettings};
 use crate::sample::text::clean;
@@ -24,7 +25,7 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
     let ended = dispatch::run(cli, env);
     match &ended {
         Ok(exit) => log::info!("ends with {}", exit.code()),
-        Err(error) => log::error!("{error:#}"),
+        Err(error) => log::error!("{}", words(error)),
     }
     if let Some(wrong) = journal::finish() {
         let _ = writeln!(std::io::stderr(), "vramlens: {}", clean(&wrong));

@@ -68,9 +68,47 @@ pub enum SettingsError {
     /// `--set` without a setting or a value.
     #[error("--set {0:?} is no setting: write --set view.interval=2s")]
     Set(String),
+    /// More than one of these, each in a line of its own.
+    #[error("{}", lines(.0))]
+    Several(Vec<SettingsError>),
     /// A theme file.
     #[error(transparent)]
     Theme(#[from] ThemeError),
+}
+
+/// An error with its causes in one line; a cause that already stands at the end of what it caused is
+/// not said twice.
+pub fn words(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+/// So many are told; the rest is counted.
+const TOLD: usize = 20;
+
+fn lines(all: &[SettingsError]) -> String {
+    let mut lines: Vec<String> = all.iter().take(TOLD).map(ToString::to_string).collect();
+    if all.len() > TOLD {
+        lines.push(format!("and {} more", all.len() - TOLD));
+    }
+    lines.join("\n")
+}
+
+impl SettingsError {
+    /// All of them as one; no error where there are none.
+    pub(super) fn all(mut all: Vec<Self>) -> Result<(), Self> {
+        if all.len() > 1 {
+            return Err(Self::Several(all));
+        }
+        all.pop().map_or(Ok(()), Err)
+    }
 }
 
 fn meant(nearest: Option<&str>) -> String {

@@ -4,6 +4,11 @@
 use clap::{Command, CommandFactory};
 
 use crate::cli::args::Cli;
+use crate::cli::scope::UNLISTED;
+
+/// Both ways to say whom to end.
+pub const KILL_USAGE: &str =
+    "vramlens kill [OPTIONS] <PID>...\n       vramlens kill [OPTIONS] --zombies";
 
 /// A line to type, and what it does.
 pub type Example = (&'static str, &'static str);
@@ -151,6 +156,16 @@ pub fn examples(command: &str) -> &'static [Example] {
 pub fn command() -> Command {
     let mut command = Cli::command().max_term_width(WIDEST);
     command = command.after_help(format!("{}\n{}", set(examples("")), exits()));
+    for (option, commands) in UNLISTED {
+        // Declared once more, hidden: what is declared for all is taken over where it is missing.
+        let Some(all) = command.get_arguments().find(|arg| arg.get_id() == option) else {
+            continue;
+        };
+        let hidden = all.clone().global(false).hide(true);
+        for name in *commands {
+            command = command.mut_subcommand(name, |sub| sub.arg(hidden.clone()));
+        }
+    }
     for (name, rows) in EXAMPLES.iter().filter(|(name, _)| !name.is_empty()) {
         command = command.mut_subcommand(name, |sub| sub.after_help(set(rows)));
     }

@@ -3,9 +3,10 @@
 pub mod args;
 pub mod config;
 pub mod dispatch;
-mod errors;
+pub mod errors;
 pub mod hosts;
 mod reload;
+mod scope;
 mod setting;
 pub mod settings;
 mod show;

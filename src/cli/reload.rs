@@ -75,7 +75,7 @@ pub fn again(common: &Common, resolved: &Resolved, env: Environment<'_>) -> Relo
         let home = kept.get("HOME").filter(|home| home.len() > 1);
         read().map(Box::new).map_err(|error| {
             // Short enough for a line of the screen.
-            let text = error.to_string();
+            let text = error.to_string().replace('\n', "; ");
             home.map_or(text.clone(), |home| text.replace(&format!("{home}/"), "~/"))
         })
     })

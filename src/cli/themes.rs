@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::config::{Resolved, SettingsError, folder};
+use crate::cli::settings::Origin;
 use crate::sample::nearest::did_you_mean;
 use crate::sample::text::{clean, clean_path};
 use crate::ui::Themes;
@@ -90,7 +91,7 @@ pub fn choose(
             allowed: format!(
                 "one of {}{}; own ones are files: {}",
                 names().collect::<Vec<_>>().join(", "),
-                did_you_mean(wanted, names()),
+                meant(wanted, names()),
                 place_of_own(get)
             ),
         });
@@ -105,6 +106,31 @@ pub fn choose(
         }
     }
     Ok(Themes { all, name: wanted.clone(), depth })
+}
+
+/// What may be meant. To go without colours is no theme.
+fn meant<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> String {
+    const COLOURLESS: [&str; 6] = ["mono", "monochrome", "none", "nocolor", "no-color", "plain"];
+    if COLOURLESS.contains(&wanted.to_ascii_lowercase().as_str()) {
+        return " (without colours: --color never)".to_owned();
+    }
+    did_you_mean(wanted, names)
+}
+
+/// That the theme of the command line exists, for commands that show none: who has mistyped a name
+/// learns it there, too. A file's or the environment's is the view's business.
+///
+/// # Errors
+/// As [`choose`].
+pub fn check_typed(
+    resolved: &Resolved,
+    get: &impl Fn(&str) -> Option<String>,
+) -> Result<(), SettingsError> {
+    let origin = resolved.origins.get("view.theme").map(|(_, origin)| origin);
+    if origin != Some(&Origin::Flag) {
+        return Ok(());
+    }
+    choose(resolved, Depth::None, get).map(drop)
 }
 
 /// The file of a theme, to begin an own one with.

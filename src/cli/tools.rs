@@ -14,7 +14,7 @@ use crate::cmd::look::{self, Form};
 use crate::cmd::{Exit, explain, fit, fixes, past};
 use crate::rules::{self, Wanted};
 use crate::runtime::options::Options;
-use crate::sample::text::clean_path;
+use crate::sample::text::{clean, clean_path};
 use crate::units::Bytes;
 
 /// Between the two looks at the machine that complete an explanation.
@@ -73,7 +73,11 @@ pub fn explain(args: &ExplainArgs, options: &Options, form: Form) -> anyhow::Res
         Some(past::last_view(recording, &options)?)
     } else if answer.is_gpu_oom && !args.alone {
         // Without a driver the message stands alone; that is no failure.
-        look::look(&options, APART_MS).ok().map(|(_, view)| view)
+        let looked = look::look(&options, APART_MS).ok();
+        if let Some((found, _)) = &looked {
+            look::is_there(found)?;
+        }
+        looked.map(|(_, view)| view)
     } else {
         None
     };
@@ -86,8 +90,8 @@ pub fn explain(args: &ExplainArgs, options: &Options, form: Form) -> anyhow::Res
 }
 
 /// `vramlens fixes`.
-pub fn fixes(args: &FixesArgs) -> anyhow::Result<Exit> {
-    let options = fixes::Options { which: args.which.clone() };
+pub fn fixes(args: &FixesArgs, form: Form) -> anyhow::Result<Exit> {
+    let options = fixes::Options { which: args.which.clone(), json: form.json };
     Ok(Exit::from_code(fixes::run(&options, io::empty(), &mut out())?))
 }
 
@@ -125,8 +129,19 @@ pub fn fit(args: &FitArgs, options: &Options, form: Form, color: bool) -> anyhow
         color,
     };
     let here = Options { gpus: names.into_iter().cloned().collect(), ..options.clone() };
-    let view = wanted.cards.is_empty().then(|| look::look(&here, APART_MS).ok()).flatten();
-    let view = view.map(|(_, view)| view);
+    if let (Some(name), false) = (here.gpus.first(), wanted.cards.is_empty()) {
+        anyhow::bail!(
+            "--gpu {} is a GPU of this machine, and the others are cards that are not here: ask \
+             about one kind at a time{}",
+            clean(name),
+            did_you_mean_a_size(&here.gpus)
+        );
+    }
+    let looked = wanted.cards.is_empty().then(|| look::look(&here, APART_MS).ok()).flatten();
+    if let Some(nowhere) = looked.as_ref().and_then(|(found, _)| found.nowhere.as_ref()) {
+        anyhow::bail!("{}{}", clean(nowhere), did_you_mean_a_size(&here.gpus));
+    }
+    let view = looked.map(|(_, view)| view);
     let gpus = view.as_ref().map(gpus).unwrap_or_default();
     let room = |bytes| {
         let view = view.as_ref()?;
@@ -134,6 +149,23 @@ pub fn fit(args: &FitArgs, options: &Options, form: Form, color: bool) -> anyhow
         rules::closest(view, Wanted::anywhere(bytes), &findings).map(look::cleaned)
     };
     Ok(Exit::from_code(fit::run_here(&wanted, &gpus, &room, &mut out())?))
+}
+
+/// `; did you mean 24GiB?`, where that is likely.
+fn did_you_mean_a_size(names: &[String]) -> String {
+    let number = |name: &String| name.parse::<u32>().is_ok_and(|n| n >= 4);
+    if names.iter().all(number) {
+        format!("; did you mean {}?", meant_sizes(names))
+    } else {
+        "; a card that is not here is a size, such as 24GiB".to_owned()
+    }
+}
+
+fn meant_sizes(names: &[String]) -> String {
+    let size = |name: &String| {
+        if name.parse::<u32>().is_ok() { format!("{name}GiB") } else { clean(name).into_owned() }
+    };
+    names.iter().map(size).collect::<Vec<_>>().join(",")
 }
 
 /// A number alone is an index; with a unit it is a size.

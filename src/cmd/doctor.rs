@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::analyze::View;
-use crate::cmd::look::{Form, Session};
+use crate::cmd::look::{Form, Session, is_there};
 use crate::cmd::top::print;
 use crate::cmd::{Exit, json_text};
 use crate::history::History;
@@ -74,6 +74,7 @@ fn ask(options: &Options, root: &Path) -> anyhow::Result<(Answer, View)> {
     // A driver that hangs is not waited for.
     runtime.shutdown_background();
     let (gathered, view) = looked?;
+    is_there(&gathered)?;
     Ok((answer(&gathered, options, root), view))
 }
 

@@ -13,7 +13,7 @@ use crate::cmd::{Exit, json_text};
 use crate::history::History;
 use crate::report::json::Snapshot;
 use crate::report::{text, triage};
-use crate::rules;
+use crate::rules::{self, Fit, Wanted};
 use crate::runtime::options::Options;
 use crate::runtime::remote::Setup;
 use crate::runtime::remote::fleet::Fleet;
@@ -35,7 +35,7 @@ const APART_MS: [u64; 2] = [300, 3_000];
 /// # Errors
 /// Where there are no threads, or the output fails.
 pub fn once(setup: &Setup, options: &Options, form: Form) -> anyhow::Result<Exit> {
-    answer(setup, options, form, APART_MS[0], |machine| {
+    answer(setup, options, form, (APART_MS[0], false), |machine| {
         let view = &machine.seen.view;
         let body = if form.json {
             Body::Json("snapshot", serde_json::to_value(Snapshot::new(view, redact))?)
@@ -56,8 +56,12 @@ pub fn triage(
     form: Form,
     need: Option<Bytes>,
 ) -> anyhow::Result<Exit> {
-    answer(setup, options, form, APART_MS[1], |machine| {
+    // Where it fits on one of them, it fits.
+    let any = need.is_some();
+    answer(setup, options, form, (APART_MS[1], any), |machine| {
         let (view, findings) = (&machine.seen.view, &machine.seen.findings);
+        let closest = need.and_then(|need| rules::closest(view, Wanted::anywhere(need), findings));
+        let fits_now = need.map(|_| closest.as_ref().is_some_and(Fit::fits_now));
         let fits = need.map(|need| rules::would_it_fit(view, need, findings));
         let body = if form.json {
             let mut report = serde_json::to_value(triage::Triage::new(view, findings, redact))?;
@@ -70,8 +74,8 @@ pub fn triage(
                 fits.iter().flat_map(|fits| fits.lines()).map(|line| format!("{}\n", clean(line)));
             Body::Text(triage::text(view, findings, &form.style()) + &fits.collect::<String>())
         };
-        let clean = triage::is_clean(findings);
-        Ok((body, if clean { Exit::Fine } else { Exit::Findings }))
+        let fine = fits_now.unwrap_or_else(|| triage::is_clean(findings));
+        Ok((body, if fine { Exit::Fine } else { Exit::Findings }))
     })
 }
 
@@ -85,7 +89,7 @@ fn answer(
     setup: &Setup,
     options: &Options,
     form: Form,
-    apart_ms: u64,
+    (apart_ms, any): (u64, bool),
     say: impl Fn(&Machine) -> anyhow::Result<(Body, Exit)>,
 ) -> anyhow::Result<Exit> {
     let setup = Arc::new(Setup { interval_ms: apart_ms, ..setup.clone() });
@@ -93,7 +97,7 @@ fn answer(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let fleet = runtime.block_on(look(&setup, &options));
     runtime.shutdown_background();
-    let (mut all, mut worst) = (Vec::new(), Exit::Fine);
+    let (mut all, mut worst, mut fine) = (Vec::new(), Exit::Fine, false);
     let mut out = String::new();
     for machine in &mut fleet?.machines {
         let name = machine.host.name().to_owned();
@@ -104,6 +108,7 @@ fn answer(
             Some((why, exit)) => (Body::Text(format!("{}\n", clean(why))), *exit),
             None => say(machine)?,
         };
+        fine |= exit == Exit::Fine;
         worst = if exit.code() > worst.code() { exit } else { worst };
         match body {
             Body::Json(key, value) => all.push(json!({ "host": name, key: value })),
@@ -117,7 +122,7 @@ fn answer(
         out = json_text(&all)?;
     }
     print(&out)?;
-    Ok(worst)
+    Ok(if any && fine { Exit::Fine } else { worst })
 }
 
 /// Waits until every machine has been looked at, or has failed.
@@ -148,6 +153,9 @@ fn failure(machine: &Machine, options: &Options) -> Option<(String, Exit)> {
         HostState::NoGpu { why } => Some((format!("no GPU: {why}"), Exit::NoDriver)),
         HostState::Away { why, .. } if !seen => Some((format!("away: {why}"), Exit::Stalled)),
         _ if !seen => Some(("no answer in time".to_owned(), Exit::Stalled)),
+        _ if machine.nowhere.is_some() => {
+            machine.nowhere.clone().map(|nowhere| (nowhere, Exit::Usage))
+        }
         _ => None,
     }
 }

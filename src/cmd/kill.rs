@@ -5,16 +5,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::analyze::{KillPlan, KillProof, View, plan, zombies};
-use crate::cmd::look::{Form, Session};
+use crate::analyze::{KillPlan, KillProof, View};
+use crate::cmd::kill_whom as whom;
+use crate::cmd::look::{Form, Session, is_there};
 use crate::cmd::top::print;
 use crate::cmd::{Exit, json_text, no_driver};
-use crate::host::{Root, identify};
-use crate::ids::{Pid, ProcId};
 use crate::runtime::kill::{CONFIRMATION, Killing, POLL, SETTLES, note, refused, title};
 use crate::runtime::options::Options;
+use crate::sample::KillEvent;
 use crate::sample::text::clean;
-use crate::sample::{KillEvent, KillPreset, Reading};
 use crate::ui::kill::words;
 
 /// Between the two looks that the verdicts are made of.
@@ -49,10 +48,14 @@ pub fn run(kill: &Kill, options: &Options, form: Form) -> anyhow::Result<Exit> {
 async fn end(kill: &Kill, options: &Options, form: Form) -> anyhow::Result<Exit> {
     let mut session = Session::open(options, APART_MS)?;
     let (gathered, view) = session.look(2).await;
+    is_there(&gathered)?;
     if let (Some(error), None) = (&gathered.failure, view.gpus.first()) {
         return no_driver(error, options, form.json);
     }
-    let plan = match planned(kill, &view) {
+    if let Some(silence) = whom::silence(kill, &gathered, &view) {
+        return cannot_tell(&silence, form);
+    }
+    let plan = match whom::planned(kill, &gathered, &view) {
         Ok(plan) => plan,
         Err(text) => anyhow::bail!(text),
     };
@@ -79,39 +82,13 @@ async fn end(kill: &Kill, options: &Options, form: Form) -> anyhow::Result<Exit>
     Ok(if proof.complete() { Exit::Fine } else { Exit::Findings })
 }
 
-/// The plan, fixed before the first signal.
-fn planned(kill: &Kill, view: &View) -> Result<KillPlan, String> {
-    if kill.pids.is_empty() {
-        return Ok(zombies(view, None));
+/// Nothing can be planned without the driver.
+fn cannot_tell(why: &str, form: Form) -> anyhow::Result<Exit> {
+    if form.json {
+        print(&format!("{:#}\n", json!({ "error": clean(why) })))?;
     }
-    let root = Root::machine();
-    let mut targets: Vec<ProcId> = Vec::new();
-    for pid in &kill.pids {
-        let pid = Pid(*pid);
-        let held = view.holders.iter().filter(|holder| holder.pid == pid);
-        let ids: Vec<ProcId> = held
-            // A dead pid stands for those who keep its memory.
-            .flat_map(|holder| holder.id.into_iter().chain(holder.survivors.iter().copied()))
-            .collect();
-        match (ids.is_empty(), identify(&root, pid)) {
-            (false, _) => targets.extend(ids),
-            (true, Reading::Value(_)) => {
-                return Err(format!(
-                    "{pid} holds no GPU memory and has no NVIDIA device open: nothing was sent. \
-                     `vramlens triage` lists who has"
-                ));
-            }
-            (true, Reading::Absent(why)) => {
-                return Err(format!(
-                    "there is no process {pid} ({}): nothing was sent",
-                    why.words()
-                ));
-            }
-        }
-    }
-    targets.sort_unstable();
-    targets.dedup();
-    Ok(plan(view, &targets, kill.now.then_some(KillPreset::Now)))
+    let _ = writeln!(io::stderr(), "vramlens: {}", clean(why));
+    Ok(Exit::Stalled)
 }
 
 fn describe(plan: &KillPlan, view: &View) -> String {

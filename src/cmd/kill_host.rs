@@ -9,14 +9,14 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use crate::analyze::View;
 use crate::analyze::timeline::Timeline;
+use crate::analyze::{View, select};
 use crate::cmd::kill::{Kill, confirmed};
 use crate::cmd::look::Form;
 use crate::cmd::top::print;
 use crate::cmd::{Exit, json_text};
 use crate::history::History;
-use crate::ids::{Pid, ProcId};
+use crate::ids::{GpuIndex, Pid, ProcId};
 use crate::record::Ask;
 use crate::runtime::options::Options;
 use crate::runtime::remote::Setup;
@@ -117,11 +117,23 @@ impl Session {
     }
 
     fn ask(&self, kill: &Kill) -> anyhow::Result<Ask> {
-        if kill.pids.is_empty() {
-            return Ok(Ask::Zombies { gpu: None });
-        }
         let machine = self.fleet.current().context("no machine")?;
-        let view = View::build(&self.history, &machine.moment(Position::Live, &self.options));
+        let mut view = View::build(&self.history, &machine.moment(Position::Live, &self.options));
+        if let Some(nowhere) = select::nowhere(&view, &self.options.gpus) {
+            anyhow::bail!("{}: {}", machine.host.name(), clean(&nowhere));
+        }
+        select::keep(&mut view, &self.options.gpus);
+        if kill.pids.is_empty() {
+            let mut gpus: Vec<GpuIndex> = view.gpus.iter().map(|gpu| gpu.sample.index).collect();
+            gpus.dedup();
+            return match gpus.as_slice() {
+                _ if self.options.gpus.is_empty() => Ok(Ask::Zombies { gpu: None }),
+                [one] => Ok(Ask::Zombies { gpu: Some(*one) }),
+                _ => anyhow::bail!(
+                    "on another machine zombies are ended on one GPU at a time, or on all"
+                ),
+            };
+        }
         let mut targets: Vec<ProcId> = Vec::new();
         for pid in &kill.pids {
             let held = view.holders.iter().filter(|holder| holder.pid == Pid(*pid));
@@ -131,7 +143,8 @@ impl Session {
             targets.extend(ids);
             if targets.len() == before {
                 let name = machine.host.name();
-                anyhow::bail!("{pid} holds no GPU memory on {name}: nothing was sent");
+                let there = if self.options.gpus.is_empty() { "" } else { " on these GPUs" };
+                anyhow::bail!("{pid} holds no GPU memory on {name}{there}: nothing was sent");
             }
         }
         targets.sort_unstable();

@@ -41,18 +41,23 @@ pub struct Form {
     pub json: bool,
     /// No character outside ASCII.
     pub ascii: bool,
+    /// How wide lines are where no terminal is written to, as `COLUMNS` says.
+    pub columns: Option<usize>,
 }
 
 impl Form {
-    /// As wide as the terminal; 80 columns where there is none.
+    /// As wide as the terminal. Where there is none, as `COLUMNS` says; without that no command is
+    /// cut, and all else has 80 columns.
     pub fn style(self) -> Style {
-        let width = if std::io::stdout().is_terminal() {
-            crossterm::terminal::size().map_or(80, |size| usize::from(size.0))
+        let terminal = std::io::stdout().is_terminal();
+        let width = if terminal {
+            crossterm::terminal::size().map_or(80, |size| usize::from(size.0)).min(200)
         } else {
-            80
+            self.columns.unwrap_or(80)
         };
         Style {
-            width: width.clamp(60, 200),
+            width: width.clamp(60, 4_000),
+            whole: !terminal && self.columns.is_none(),
             ascii: self.ascii,
             time_zone: TimeZone::system(),
             redact,
@@ -66,6 +71,7 @@ impl Form {
 /// Where there are no threads, or the output fails.
 pub fn once(options: &Options, form: Form) -> anyhow::Result<Exit> {
     let (gathered, view) = look(options, FRAME_APART_MS)?;
+    is_there(&gathered)?;
     if let (Some(error), None) = (&gathered.failure, view.gpus.first()) {
         return no_driver(error, options, form.json);
     }
@@ -84,12 +90,15 @@ pub fn once(options: &Options, form: Form) -> anyhow::Result<Exit> {
 /// Where there are no threads, or the output fails.
 pub fn triage(options: &Options, form: Form, need: Option<Bytes>) -> anyhow::Result<Exit> {
     let (gathered, view) = look(options, TRIAGE_APART_MS)?;
+    is_there(&gathered)?;
     if let (Some(error), None) = (&gathered.failure, view.gpus.first()) {
         return no_driver(error, options, form.json);
     }
     let wanted = need.map(Wanted::anywhere);
     let findings = rules::run_for(&view, wanted);
     let fit = wanted.and_then(|wanted| rules::closest(&view, wanted, &findings));
+    // Whether it fits is what was asked; that it cannot be told is no yes.
+    let fits = need.map(|_| fit.as_ref().is_some_and(Fit::fits_now));
     let would_fit = need.map(|need| rules::would_it_fit(&view, need, &findings));
     let out = if form.json {
         let mut report = serde_json::to_value(triage::Triage::new(&view, &findings, redact))?;
@@ -103,7 +112,18 @@ pub fn triage(options: &Options, form: Form, need: Option<Bytes>) -> anyhow::Res
         triage::text(&view, &findings, &form.style()) + &answer
     };
     print(&out)?;
-    Ok(exit(&gathered, &findings))
+    Ok(exit(&gathered, &findings, fits))
+}
+
+/// Refuses what is to be said of a GPU that is not there: it would read as if all were well.
+///
+/// # Errors
+/// Where `--gpu` names one.
+pub fn is_there(gathered: &Gathered) -> anyhow::Result<()> {
+    match &gathered.nowhere {
+        Some(nowhere) => Err(anyhow::anyhow!(clean(nowhere).into_owned())),
+        None => Ok(()),
+    }
 }
 
 /// Without anything that a terminal would obey.
@@ -126,10 +146,10 @@ fn lines(text: &str) -> String {
     text.lines().map(clean).collect::<Vec<_>>().join("\n")
 }
 
-fn exit(gathered: &Gathered, findings: &[Finding]) -> Exit {
+fn exit(gathered: &Gathered, findings: &[Finding], fits: Option<bool>) -> Exit {
     if gathered.stalled.is_some() {
         Exit::Stalled
-    } else if triage::is_clean(findings) {
+    } else if fits.unwrap_or_else(|| triage::is_clean(findings)) {
         Exit::Fine
     } else {
         Exit::Findings
@@ -191,7 +211,7 @@ impl Session {
         // What waits in the channels is of before.
         while self.samples.try_recv().is_ok() || self.facts.try_recv().is_ok() {}
         let plan = Plan { looks, deadline: DEADLINE };
-        let gathered =
+        let mut gathered =
             gather(plan, &self.sampler, &mut self.samples, &self.inspector, &mut self.facts).await;
         let mut moment = blank(clock::now(), self.apart_ms);
         moment.idle_after_ms = self.options.idle_after_ms;
@@ -202,6 +222,8 @@ impl Session {
             .and_then(|stall| stall.call.as_ref())
             .map(|call| (call.call.to_owned(), call.gpu, call.since_boot_ms));
         let mut view = View::build(&gathered.history, &moment);
+        gathered.nowhere = select::nowhere(&view, &self.options.gpus);
+        gathered.elsewhere = select::elsewhere(&view, &self.options.gpus);
         select::keep(&mut view, &self.options.gpus);
         self.read_models(&mut view).await;
         (gathered, view)

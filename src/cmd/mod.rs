@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod damage;
 pub mod doctor;
 pub mod explain;
 pub mod fit;
@@ -7,6 +8,7 @@ pub mod fixes;
 pub mod hosts;
 pub mod kill;
 pub mod kill_host;
+mod kill_whom;
 pub mod look;
 pub mod past;
 pub mod record;

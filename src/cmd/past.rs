@@ -6,7 +6,8 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use crate::analyze::View;
+use crate::analyze::{View, select};
+use crate::cmd::damage::Damage;
 use crate::cmd::look::Form;
 use crate::cmd::top::print;
 use crate::cmd::{Exit, json_text};
@@ -17,7 +18,7 @@ use crate::report::text;
 use crate::runtime::live::DEMO;
 use crate::runtime::options::{Options, blank};
 use crate::sample::redact;
-use crate::sample::text::clean_path;
+use crate::sample::text::{clean, clean_path};
 
 /// The view of a recording's last moment; `-` reads standard input.
 ///
@@ -35,15 +36,24 @@ pub fn last_view(path: &Path, options: &Options) -> anyhow::Result<View> {
 fn last_of(input: impl BufRead, name: &str, options: &Options) -> anyhow::Result<View> {
     let mut history = History::new();
     let named = || format!("{name} is no recording");
+    let mut damage = Damage::default();
     for tick in Reader::new(input).with_context(named)? {
-        history.push(&tick.with_context(named)?);
+        let tick = tick.with_context(named)?;
+        damage.push(&tick);
+        history.push(&tick);
     }
+    damage.check(name)?;
     let now = history.latest().with_context(|| format!("{name} holds nothing"))?;
     let mut moment = blank(now, options.interval_ms);
     moment.replay = true;
     moment.idle_after_ms = options.idle_after_ms;
     moment.request = options.request;
-    Ok(View::build(&history, &moment))
+    let mut view = View::build(&history, &moment);
+    if let Some(nowhere) = select::nowhere(&view, &options.gpus) {
+        anyhow::bail!("{name}: {}", clean(&nowhere));
+    }
+    select::keep(&mut view, &options.gpus);
+    Ok(view)
 }
 
 /// Prints a recording's last moment.

@@ -16,7 +16,7 @@ use crate::runtime::sampler::{Sampled, Sampler};
 use crate::runtime::{clock, gather};
 use crate::sample::text::{clean_path, shell_word};
 use crate::sample::{Reading, Tick};
-use crate::source::{Progress, Wants};
+use crate::source::{InFlight, Progress, SourceError, Wants};
 use crate::units::Bytes;
 
 /// Ticks that wait for the disk at the most.
@@ -82,8 +82,11 @@ async fn keep(record: &Record, options: &Options) -> anyhow::Result<Exit> {
                         far.failed(error.to_string());
                     }
                 }
+                // It may answer yet.
+                Some(Sampled::Failed(SourceError::Hangs(_) | SourceError::Died(_))) => {}
                 Some(Sampled::Failed(error)) if !seen => {
-                    let _ = recorder.finish(Duration::from_secs(1));
+                    // Nothing is left that would be in the way of the next attempt.
+                    let _ = recorder.discard(Duration::from_secs(1));
                     return crate::cmd::no_driver(&error, options, false);
                 }
                 Some(Sampled::Failed(_)) => {}
@@ -102,7 +105,28 @@ async fn keep(record: &Record, options: &Options) -> anyhow::Result<Exit> {
             break;
         }
     }
+    if !seen && record.file != Path::new("-") {
+        return nothing(record, recorder, sampler.progress.current().as_ref());
+    }
     report(record, recorder.finish(Duration::from_secs(1)))
+}
+
+/// The driver has not answered once: there is nothing to keep, and no file of that name.
+fn nothing(record: &Record, recorder: Recorder, call: Option<&InFlight>) -> anyhow::Result<Exit> {
+    if recorder.has_ended() {
+        return report(record, recorder.finish(Duration::from_secs(1)));
+    }
+    recorder.discard(Duration::from_secs(1))?;
+    let call = call.map_or_else(String::new, |call| {
+        let gpu = call.gpu.map_or_else(String::new, |gpu| format!(" on GPU {gpu}"));
+        format!(" ({} does not return{gpu})", call.call)
+    });
+    let _ = writeln!(
+        io::stderr(),
+        "vramlens: the driver has not answered{call}: nothing was recorded, and there is no {}",
+        clean_path(&record.file)
+    );
+    Ok(Exit::Stalled)
 }
 
 fn pass_on(far: Option<&mut Far>, recorder: &Recorder, tick: Tick) {

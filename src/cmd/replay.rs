@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 
 use crate::analyze::moment::{Span, parse};
 use crate::cmd::Exit;
+use crate::cmd::damage::Damage;
 use crate::ids::Stamp;
 use crate::record::{Header, ReadError, Reader, Recording};
 use crate::report::picture::{Collector, Figure, usual};
@@ -48,14 +49,18 @@ pub fn run(picture: &Picture) -> anyhow::Result<Exit> {
         bail!("a PNG is no text: write it to a file, or pipe it on");
     }
     let named = || format!("{} is no recording", clean_path(&picture.file));
-    let Opened { header, range, ticks } = open(picture).with_context(named)?;
+    let Opened { header, range, mut ticks } = open(picture)?;
     let usual_ms = header.as_ref().map_or(1_000, |header| header.interval_ms);
     let mut collected = Collector::new(&picture.gpus, range, usual_ms);
-    for tick in ticks {
-        if !collected.push(&tick.with_context(named)?) {
+    let mut damage = Damage::default();
+    for tick in &mut ticks {
+        let tick = tick.with_context(named)?;
+        damage.push(&tick);
+        if !collected.push(&tick) {
             break;
         }
     }
+    damage.check(&clean_path(&picture.file))?;
     let figure = figure(collected, header.as_ref()).with_context(|| clean_path(&picture.file))?;
     if figure.gpus.is_empty() && !picture.gpus.is_empty() {
         bail!("{}: no GPU {} in it", clean_path(&picture.file), picture.gpus.join(", "));
@@ -124,30 +129,33 @@ fn open(picture: &Picture) -> anyhow::Result<Opened> {
     let (path, input) = (&picture.file, picture.file == Path::new("-"));
     let all = (0, u64::MAX);
     let unopened = || format!("cannot open {}", clean_path(path));
+    let named = || format!("{} is no recording", clean_path(path));
     match (input, picture.from.is_some() || picture.to.is_some()) {
         (true, true) => {
             bail!("--from and --to need a file: standard input can be read only once")
         }
-        (true, false) => Ok(Opened::new(Reader::new(io::stdin())?, all)),
+        (true, false) => Ok(Opened::new(Reader::new(io::stdin()).with_context(named)?, all)),
         (false, false) => {
             let file = File::open(path).with_context(unopened)?;
-            Ok(Opened::new(Reader::new(BufReader::new(file))?, all))
+            Ok(Opened::new(Reader::new(BufReader::new(file)).with_context(named)?, all))
         }
         (false, true) => {
-            let recording = Recording::open(path).with_context(unopened)?;
+            let recording = Recording::open(path).with_context(named)?;
             let range = range(picture, &recording)?;
-            Ok(Opened::new(recording.ticks(None)?, range))
+            Ok(Opened::new(recording.ticks(None).with_context(named)?, range))
         }
     }
 }
 
 /// The moments that `--from` and `--to` mean, in milliseconds since boot.
 fn range(picture: &Picture, recording: &Recording) -> anyhow::Result<(u64, u64)> {
-    let (first, last) = ends(recording)?.context("it holds nothing")?;
+    let holds_nothing = || format!("{} holds nothing", clean_path(&picture.file));
+    let (first, last) = ends(recording)?.with_context(holds_nothing)?;
     let utc_offset_s = clock::utc_offset_seconds(last);
     let span = Span { from: first, to: last, back_from: last, on_from: first, utc_offset_s };
     let moment = |text: &Option<String>, otherwise: u64| {
-        text.as_deref().map_or(Ok(otherwise), |text| parse(text, &span))
+        let parsed = text.as_deref().map_or(Ok(otherwise), |text| parse(text, &span));
+        parsed.with_context(|| clean_path(&picture.file))
     };
     let (from, to) = (moment(&picture.from, 0)?, moment(&picture.to, u64::MAX)?);
     if from >= to {
@@ -163,7 +171,9 @@ fn ends(recording: &Recording) -> anyhow::Result<Option<(Stamp, Stamp)>> {
         other => other.at(),
     };
     let mut ticks = recording.ticks(None)?;
-    let Some(begin) = ticks.next().transpose()?.as_ref().map(first) else { return Ok(None) };
+    let Some(begin) = ticks.next().transpose()?.as_ref().map(first) else {
+        return Ok(None);
+    };
     let from = recording.index().covers().map(|covers| covers.1);
     let mut end = begin;
     for tick in recording.ticks(from)? {

@@ -68,9 +68,8 @@ pub fn run(run: &Run, options: &Options, form: Form) -> anyhow::Result<Exit> {
     let job = match Job::start(caught, &run.command, &watch, &on_seen) {
         Ok(job) => job,
         Err(error) => {
-            if let (Some(recorder), Some(file)) = (recorder, &run.record) {
-                let _ = recorder.finish(Duration::from_secs(1));
-                let _ = std::fs::remove_file(file);
+            if let Some(recorder) = recorder {
+                let _ = recorder.discard(Duration::from_secs(1));
             }
             return Ok(cannot_start(run, &error));
         }
@@ -86,8 +85,10 @@ pub fn run(run: &Run, options: &Options, form: Form) -> anyhow::Result<Exit> {
         report(run, &ended, watched.as_ref(), host.since(), ran_ms, &style)
     };
     let kept = recorded(run, watched.as_ref()).map(|text| format!("{text}\n"));
+    let nowhere = watched.as_ref().and_then(|watched| watched.nowhere.as_ref());
+    let nowhere = nowhere.map(|text| format!("vramlens: {}\n", clean(text)));
     // In JSON the object is the last line.
-    let parts = if form.json { [kept, said] } else { [said, kept] };
+    let parts = if form.json { [nowhere, kept, said] } else { [said, kept, nowhere] };
     let text = parts.into_iter().flatten().collect::<String>();
     if !text.is_empty() {
         end_line(ended.last);
@@ -122,7 +123,7 @@ fn style(form: Form) -> Style {
     } else {
         80
     };
-    Style { width: width.clamp(60, 200), ..form.style() }
+    Style { width: width.clamp(60, 200), whole: false, ..form.style() }
 }
 
 /// What to say, if anything.
@@ -312,6 +313,9 @@ fn recorded(run: &Run, watched: Option<&Watched>) -> Option<String> {
     let file = shell_word(run.record.as_ref()?);
     match watched?.recorded.as_ref()? {
         Ok(_) if run.quiet => None,
+        Ok(_) if watched?.looks == 0 => Some(format!(
+            "vramlens: the driver has not answered: nothing was recorded, and there is no {file}"
+        )),
         Ok(totals) => Some(format!(
             "vramlens: {} ticks, {}: vramlens replay {file}",
             totals.ticks,

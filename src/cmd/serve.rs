@@ -90,6 +90,8 @@ async fn work(
     let control = exporter.control();
     let exported = exporter.run(|news| match news {
         News::Answers => log("the driver answers"),
+        // It may come: a card that was reset, a driver that was loaded anew.
+        News::NoSuchGpu(nowhere) => log(&format!("{nowhere}: it is exported once it is there")),
         News::Refuses(error) => log(&format!("{error}; it is asked again{}", no_devices())),
     });
     tokio::pin!(exported);

@@ -41,7 +41,8 @@ pub fn look(root: &Path, failure: Failure, library: &str, detail: &str) -> Absen
 pub(super) struct Modules {
     pub(super) nvidia: bool,
     pub(super) nouveau: bool,
-    known: bool,
+    /// Whether the list could be read.
+    pub(super) known: bool,
     pub(super) version: Option<String>,
 }
 
@@ -135,13 +136,13 @@ fn advice(
     let mut say = |text: &str| lines.push(text.to_owned());
     if failure == Failure::Mismatch {
         say("reboot: the driver was upgraded while its old module is loaded.");
-        say("Without a reboot: end all GPU programs, then `sudo rmmod nvidia_uvm nvidia_drm");
-        say("nvidia_modeset nvidia` and `sudo modprobe nvidia`.");
+        say("Without a reboot: end all GPU programs, then `sudo rmmod nvidia_uvm nvidia_drm \
+             nvidia_modeset nvidia` and `sudo modprobe nvidia`.");
     } else if wsl {
         say("install a Windows driver with WSL support, then `wsl --shutdown` once.");
     } else if container {
-        say("start the container with its GPUs: `docker run --gpus all …`, and on the host");
-        say("install the NVIDIA Container Toolkit.");
+        say("start the container with its GPUs: `docker run --gpus all …`, and on the host \
+             install the NVIDIA Container Toolkit.");
     } else if modules.nouveau && !modules.nvidia {
         say("install the driver package of your distribution, blacklist nouveau, then reboot.");
     } else if failure == Failure::NoPermission {
@@ -151,8 +152,8 @@ fn advice(
     } else if modules.nvidia {
         say("look for `NVRM` in the kernel log (`sudo dmesg | grep NVRM`); reboot if it fell off.");
     } else if gpus == Some(0) {
-        say("nothing, if this machine has no NVIDIA GPU. Run vramlens where one is:");
-        say("`ssh gpubox vramlens triage`.");
+        say("nothing, if this machine has no NVIDIA GPU. Run vramlens where one is: \
+             `ssh gpubox vramlens triage`.");
     } else {
         say("install the driver package of your distribution, then reboot.");
     }

@@ -40,6 +40,7 @@ pub fn read(root: &Root) -> MachineFacts {
     let runs = |name: &str| names.iter().any(|other| other == name);
     MachineFacts {
         host: facts::read(root),
+        modules_known: modules.known,
         module: modules.nvidia.then(|| module(root, &modules)),
         nouveau: modules.nouveau,
         libraries: libraries(root),

@@ -1,7 +1,7 @@
 //! Why a model cannot be sized.
 
 use crate::sample::text::{clean, clean_path};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a model cannot be sized: what, where, and what to try.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +13,17 @@ pub enum ModelError {
         path: PathBuf,
         /// Why.
         source: std::io::Error,
+    },
+    /// What looks like a path is none.
+    #[error(
+        "there is no file or folder {path}: give a .gguf file, a .safetensors file or a folder with \
+         config.json{hint}"
+    )]
+    NotThere {
+        /// As typed, printable.
+        path: String,
+        /// What else to try.
+        hint: String,
     },
     /// A read or a seek failed while a header was read.
     #[error("the header cannot be read: {0}")]
@@ -73,10 +84,37 @@ pub enum ModelError {
 }
 
 impl ModelError {
+    /// What looks like a path and is none; `is_size` knows sizes such as `8B`.
+    pub(crate) fn not_there(text: &str, is_size: impl Fn(&str) -> bool) -> Self {
+        Self::NotThere { path: excerpt(text), hint: hub_hint(text, is_size) }
+    }
+
     /// A broken rule of the format.
     pub(crate) fn malformed(what: impl Into<String>) -> Self {
         Self::Malformed { what: what.into() }
     }
+}
+
+/// What to try instead of a name on a hub: nothing is fetched from there.
+fn hub_hint(text: &str, is_size: impl Fn(&str) -> bool) -> String {
+    let (Some((owner, name)), false) = (text.split_once('/'), text.starts_with(['/', '.', '~']))
+    else {
+        return String::new();
+    };
+    let kind = Path::new(name).extension();
+    let is_file = kind.is_some_and(|kind| kind == "gguf" || kind == "safetensors");
+    if owner.is_empty() || name.contains('/') || is_file {
+        return String::new();
+    }
+    let size = name.split('-').find(|part| {
+        part.ends_with(['B', 'b'])
+            && part.starts_with(|c: char| c.is_ascii_digit())
+            && is_size(part)
+    });
+    let size = size.map_or_else(String::new, |size| {
+        format!(", or for a typical model of that size: vramlens fit {}", size.to_ascii_uppercase())
+    });
+    format!(". A name on a hub is not looked up: give the folder that it was downloaded to{size}")
 }
 
 /// Text of a file as it may stand in a message: printable, at most 64 characters.

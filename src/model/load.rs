@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -94,6 +95,10 @@ impl Model {
         let path = Path::new(text);
         if path.is_dir() {
             return folder(path);
+        }
+        let missing = || std::fs::metadata(path).is_err_and(|e| e.kind() == ErrorKind::NotFound);
+        if looks_like_a_path(text) && missing() {
+            return Err(ModelError::not_there(text, |part| template::of_size(part).is_some()));
         }
         if path.is_file() || looks_like_a_path(text) {
             return file(path);

@@ -4,8 +4,9 @@ use serde::Serialize;
 
 use super::load::{Format, Model};
 use super::overhead::Overhead;
-use super::plan::{Placement, Settings};
+use super::plan::{Placement, Settings, resident};
 use super::quant::QUANT_BAND;
+use super::shape::{Cells, Layer};
 
 const MIB: u64 = 1 << 20;
 
@@ -119,17 +120,29 @@ impl Need {
 pub fn llama(model: &Model, placed: &Placement, settings: &Settings, cuda: &Overhead) -> Need {
     let Some(gpu) = placed.gpus.first() else { return Need::default() };
     let mut lines = vec![weights_line(model, gpu.weights)];
+    // Of those that are on it: the others' caches are in host memory.
+    let here = resident(&model.shape, settings);
+    let layers = |kind: &dyn Fn(&Layer) -> bool| {
+        let count = |layers: &[Layer]| layers.iter().filter(|layer| kind(layer)).count();
+        let (here, all) = (count(here), count(&model.shape.layers));
+        if here == all { format!("{all} layers") } else { format!("{here} of {all} layers") }
+    };
     if gpu.cache_full > 0 || gpu.state == 0 {
-        let note = format!("{} layers keep the whole context", model.shape.full_layers());
+        let full = layers(&|l| l.cells == Cells::Full);
+        let note = match (settings.cache_on_gpu, full.contains(" of ")) {
+            (false, _) => "in host memory".to_owned(),
+            (true, true) => format!("{full}, whole context"),
+            (true, false) => format!("{full} keep the whole context"),
+        };
         lines.push(Line::exact("kv_cache", "KV cache", gpu.cache_full, note));
     }
     if gpu.cache_window > 0 {
         let cells = super::kv::cells(&model.shape, &settings.cache).window;
-        let note = format!("{} layers keep {cells} cells", model.shape.window_layers());
+        let note = format!("{} keep {cells} cells", layers(&|l| l.cells == Cells::Window));
         lines.push(Line::exact("kv_cache_window", "KV cache, window", gpu.cache_window, note));
     }
     if gpu.state > 0 {
-        let note = format!("{} layers, any context", model.shape.recurrent_layers());
+        let note = format!("{}, any context", layers(&|l| l.state > 0));
         lines.push(Line::exact("recurrent_state", "recurrent state", gpu.state, note));
     }
     if gpu.projector > 0 {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::compute::{Compute, ComputeSettings, OnDevice, on_gpu, on_host};
 use super::kv::{CacheSettings, cells, layer_bytes, state_bytes};
-use super::shape::{Cells, Shape};
+use super::shape::{Cells, Layer, Shape};
 use super::weights::{LayerWeights, Weights};
 
 /// What can be chosen when a model is started with llama.cpp.
@@ -129,6 +129,13 @@ fn gpu_of(split: &[u64], index: u64, count: u64) -> usize {
 /// Adds without a wrap: sizes in a header are only claims.
 const fn grow(sum: &mut u64, by: u64) {
     *sum = sum.saturating_add(by);
+}
+
+/// The layers of the model that are on a GPU, the output layer aside: `-ngl` counts from the end.
+pub fn resident<'a>(shape: &'a Shape, settings: &Settings) -> &'a [Layer] {
+    let layers = shape.layers.len() as u64;
+    let on_gpus = if settings.split.is_empty() { 0 } else { settings.gpu_layers.min(layers + 1) };
+    shape.layers.get((layers + 1 - on_gpus) as usize..).unwrap_or_default()
 }
 
 /// Puts everything in its place.

@@ -157,8 +157,6 @@ impl Explanation {
         let get = |slot| case.figures.get(slot);
         let of_pool = |slot| get(slot).filter(|_| case.stage == Stage::TokenPool);
         let event = case.event();
-        let harmless =
-            matches!(case.outcome, Outcome::Recovered | Outcome::Mention | Outcome::Nothing);
         let advice = advice::advise(case, &n, &finding);
         Self {
             software: case.software,
@@ -166,7 +164,7 @@ impl Explanation {
             wording: facts::wording(case),
             is_gpu_oom: case.outcome == Outcome::Gpu,
             recognised: case.outcome != Outcome::Nothing,
-            incomplete: event.is_some_and(|event| event.cut) && !harmless,
+            incomplete: event.is_some_and(|event| event.cut) && !is_harmless(case),
             device: get(Slot::Device),
             requested_bytes: n.requested,
             total_bytes: n.total,
@@ -234,6 +232,11 @@ fn others(n: &Numbers) -> Vec<OtherProcess> {
             self_likely: other.self_likely,
         })
         .collect()
+}
+
+/// Nothing has ended for it.
+const fn is_harmless(case: &Case) -> bool {
+    matches!(case.outcome, Outcome::Recovered | Outcome::Mention | Outcome::Nothing)
 }
 
 /// As the first pass counted over the whole input, or as the second one found in the digest.

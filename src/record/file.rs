@@ -109,9 +109,9 @@ impl FileWriter {
         self.writer.written()
     }
 
-    /// Closes the file and gives it its name.
-    pub fn finish(self) -> Result<(), OutputError> {
-        close(self.writer, &self.path)?;
+    /// Closes the file and gives it its name; says how many bytes it has.
+    pub fn finish(self) -> Result<u64, OutputError> {
+        let bytes = close(self.writer, &self.path)?;
         let part = part_path(&self.path);
         // Unlike a rename, a link never replaces what somebody else put there meanwhile.
         match fs::hard_link(&part, &self.path) {
@@ -121,7 +121,14 @@ impl FileWriter {
             }
             Err(_no_links_here) => fs::rename(&part, &self.path),
         }
-        .map_err(|source| OutputError::Io { path: self.path, source })
+        .map_err(|source| OutputError::Io { path: self.path, source })?;
+        Ok(bytes)
+    }
+
+    /// Takes back a file that nothing has come into.
+    pub fn discard(self) -> Result<(), OutputError> {
+        let part = part_path(&self.path);
+        fs::remove_file(&part).map_err(|source| OutputError::Io { path: part, source })
     }
 
     fn rotate(&mut self, keep: u32, tick: &Tick) -> Result<(), OutputError> {
@@ -141,7 +148,7 @@ impl FileWriter {
         let out = BufWriter::new(open_part(&part)?);
         let next = Writer::new(out, Form::Frames, header, self.redaction.clone());
         let next = next.map_err(|source| self.error(source))?;
-        close(std::mem::replace(&mut self.writer, next), &numbered(1))
+        close(std::mem::replace(&mut self.writer, next), &numbered(1)).map(drop)
     }
 
     fn error(&self, source: io::Error) -> OutputError {
@@ -149,9 +156,10 @@ impl FileWriter {
     }
 }
 
-fn close(writer: Writer<BufWriter<File>>, path: &Path) -> Result<(), OutputError> {
+/// Gives the size of the file.
+fn close(writer: Writer<BufWriter<File>>, path: &Path) -> Result<u64, OutputError> {
     let file = writer.finish().and_then(|out| out.into_inner().map_err(io::Error::from));
-    file.and_then(|file| file.sync_data())
+    file.and_then(|file| file.sync_data().and_then(|()| Ok(file.metadata()?.len())))
         .map_err(|source| OutputError::Io { path: path.to_owned(), source })
 }
 

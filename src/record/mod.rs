@@ -27,6 +27,7 @@ mod frames;
 mod index;
 mod lines;
 mod note;
+mod pseudonyms;
 mod reader;
 mod recorder;
 mod redact;

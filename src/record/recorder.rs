@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -67,6 +67,8 @@ struct Shared {
     dropped: AtomicU64,
     failed: Mutex<Option<RecordError>>,
     ended: Mutex<bool>,
+    /// Whether the file is to be taken back.
+    unwanted: AtomicBool,
 }
 
 /// What is to be written.
@@ -138,6 +140,13 @@ impl Recorder {
     /// What went wrong, once, as soon as it has.
     pub fn failure(&self) -> Option<RecordError> {
         self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Ends a recording that never began, so that its name is free for the next attempt; waits for
+    /// the disk no longer than `within`.
+    pub fn discard(self, within: Duration) -> Result<Totals, RecordError> {
+        self.shared.unwanted.store(true, Ordering::Relaxed);
+        self.finish(within)
     }
 
     /// Ends the recording, and waits for the disk no longer than `within`.
@@ -213,10 +222,21 @@ impl Sink {
         }
     }
 
-    fn finish(self) -> Result<(), RecordError> {
+    /// Gives the bytes of the whole.
+    fn finish(self) -> Result<u64, RecordError> {
         match self {
             Self::File(file) => Ok(file.finish()?),
-            Self::Plain(pipe) => pipe.finish().map(drop).map_err(pipe_error),
+            Self::Plain(pipe) => {
+                let bytes = pipe.written();
+                pipe.finish().map(|_| bytes).map_err(pipe_error)
+            }
+        }
+    }
+
+    fn discard(self) -> Result<(), RecordError> {
+        match self {
+            Self::File(file) => Ok(file.discard()?),
+            Self::Plain(_) => Ok(()),
         }
     }
 }
@@ -237,7 +257,15 @@ struct Work {
 impl Work {
     fn run(mut self, queue: &Receiver<Item>) {
         let shared = Arc::clone(&self.shared);
-        let result = self.write_all(queue).and_then(|()| self.sink.finish());
+        let result = self.write_all(queue).and_then(|()| {
+            if shared.unwanted.load(Ordering::Relaxed) {
+                return self.sink.discard();
+            }
+            // The last frame, and what stands around it, is written only now.
+            let bytes = self.sink.finish()?;
+            shared.bytes.store(bytes, Ordering::Relaxed);
+            Ok(())
+        });
         if let Err(error) = result {
             *shared.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         }

@@ -1,10 +1,10 @@
 //! What does not go into a recording.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::record::Header;
+use crate::record::pseudonyms::{Pseudonyms, argument, variable};
 use crate::sample::{KillMark, KillMarked, ProcSample, ProcTick, Reading, Tick, Why};
 
 /// Takes secrets out of the arguments of a command.
@@ -15,25 +15,21 @@ pub type RedactCommand = fn(&[String]) -> Vec<String>;
 pub struct Redaction {
     command: RedactCommand,
     identities: bool,
-    /// Numbers that stand for user ids, in the order of their first sight.
-    users: BTreeMap<u32, u32>,
+    names: Pseudonyms,
 }
-
-/// Numbers that stand for users begin here, as a distribution's ordinary users do.
-const FIRST_USER: u32 = 1000;
 
 impl Redaction {
     /// Secrets in command lines only.
     pub const fn secrets(command: RedactCommand) -> Self {
-        Self { command, identities: false, users: BTreeMap::new() }
+        Self { command, identities: false, names: Pseudonyms::new() }
     }
 
     /// Besides: arguments, names of users and of the host, paths, units, containers, jobs,
-    /// environments. What verdicts are made of stays, so that the recording can still be used to
-    /// show a fault: names of programs, states, bytes and times, and which processes are of one
-    /// user.
+    /// environments. What verdicts are made of stays, so that the recording leads to the same ones:
+    /// names of programs, states, bytes and times, the words by which a worker is known, whether
+    /// something is a service, and, by names that stand for others, what is of one user, unit or job.
     pub const fn identities(command: RedactCommand) -> Self {
-        Self { command, identities: true, users: BTreeMap::new() }
+        Self { command, identities: true, names: Pseudonyms::new() }
     }
 
     pub(super) fn header(&self, mut header: Header) -> Header {
@@ -70,7 +66,7 @@ impl Redaction {
     }
 
     fn host(&mut self, tick: &mut ProcTick) {
-        tick.host.euid = self.user(tick.host.euid);
+        tick.host.euid = self.names.uid(tick.host.euid);
         tick.host.hostname = tick.host.hostname.as_ref().map(|_| "host".to_owned());
         if let Some(container) = &mut tick.host.container {
             container.id = None;
@@ -79,36 +75,28 @@ impl Redaction {
 
     fn anonymous(&mut self, process: &mut ProcSample) {
         if let Reading::Value(arguments) = &mut process.cmdline {
-            arguments.truncate(1);
-            if let Some(program) = arguments.first_mut() {
-                *program = base_name(program);
-            }
+            *arguments = arguments
+                .iter()
+                .enumerate()
+                .filter_map(|(n, text)| match n {
+                    0 => Some(base_name(text)),
+                    _ => argument(n, text),
+                })
+                .collect();
         }
-        let uid = process.uid.map(|uid| self.user(uid));
+        let uid = process.uid.map(|uid| self.names.uid(uid));
         process.uid = uid;
-        process.user = process.user.as_ref().and_then(|_| uid).map(|uid| match uid {
-            0 => "root".to_owned(),
-            _ => format!("user{}", uid.saturating_sub(FIRST_USER) + 1),
-        });
-        process.cgroup = Reading::Absent(Why::NotAsked);
-        process.unit = process.unit.take().map(|unit| match unit.rsplit_once('.') {
-            Some((_, kind)) if KINDS_OF_UNIT.contains(&kind) => format!("unit.{kind}"),
-            _ => "unit".to_owned(),
-        });
+        process.user = process.user.as_ref().and_then(|_| uid).map(Pseudonyms::user);
+        process.cgroup = process.cgroup.as_ref().map(|path| self.names.cgroup(path));
+        process.unit = process.unit.take().map(|unit| self.names.unit(&unit));
         if let Some(container) = &mut process.container {
             container.id = None;
         }
-        process.slurm_job = process.slurm_job.take().map(|_| "0".to_owned());
-        process.environment = process.environment.take().map(|_| Reading::Absent(Why::NotAsked));
-        process.model_files.clear();
-    }
-
-    fn user(&mut self, uid: u32) -> u32 {
-        if uid == 0 {
-            return 0;
+        process.slurm_job = process.slurm_job.take().map(|job| self.names.job(&job));
+        if let Some(Reading::Value(variables)) = &mut process.environment {
+            *variables = variables.iter().filter_map(variable).collect();
         }
-        let next = FIRST_USER + self.users.len() as u32;
-        *self.users.entry(uid).or_insert(next)
+        process.model_files.clear();
     }
 }
 
@@ -120,8 +108,6 @@ fn nameless(mark: &KillMark) -> KillMark {
     }
     mark
 }
-
-const KINDS_OF_UNIT: [&str; 3] = ["service", "scope", "slice"];
 
 /// The last part of a path. A process may write anything at all over its arguments: what does not
 /// look like a program's name is cut at the first blank.

@@ -1,6 +1,8 @@
 //! Columns as wide as what is in them.
 
+use crate::report::Style;
 use crate::report::clean::{fit, width};
+use crate::report::ledger::line;
 
 /// A column of a table.
 #[derive(Debug, Clone, Copy)]
@@ -23,13 +25,23 @@ impl Column {
 
 const GAP: &str = "  ";
 
-/// Lines of a table; the last column takes what remains of `columns`. Cells hold clean text.
-pub(super) fn lines(
-    heads: &[Column],
-    rows: &[Vec<String>],
-    columns: usize,
-    ascii: bool,
-) -> Vec<String> {
+/// Writes a table; the last column takes what remains of a line, or is written whole where that is
+/// asked for. Cells hold clean text.
+pub(super) fn write(out: &mut String, heads: &[Column], rows: &[Vec<String>], style: &Style) {
+    let columns = if style.whole { usize::MAX } else { style.width };
+    for row in lines(heads, rows, columns, style.ascii) {
+        // They are as wide as they may be, but for what stands before the last column.
+        if style.whole {
+            out.push_str(&row);
+            out.push('\n');
+        } else {
+            line(out, &row, style);
+        }
+    }
+}
+
+/// Lines of a table; the last column takes what remains of `columns`.
+fn lines(heads: &[Column], rows: &[Vec<String>], columns: usize, ascii: bool) -> Vec<String> {
     let mut widths: Vec<usize> = Vec::with_capacity(heads.len());
     for (at, head) in heads.iter().enumerate() {
         let cells = rows.iter().filter_map(|row| row.get(at)).map(|cell| width(cell));

@@ -7,7 +7,7 @@ use crate::fields::state_word;
 use crate::report::clean::clean_for;
 use crate::report::ledger::{self, line};
 use crate::report::table::{self, Column};
-use crate::report::{Style, json};
+use crate::report::{Style, json, opened};
 use crate::sample::{GpuSample, Reading, Seldom};
 use crate::units::{Bytes, BytesPerMinute, age};
 
@@ -22,11 +22,13 @@ pub fn frame(view: &View, style: &Style) -> String {
         let state = state_of(&gpu.sample, look_ms, style.ascii);
         line(&mut out, &format!("  {state}"), style);
     }
+    if !view.device_users.is_empty() {
+        out.push_str("\nHOLDERS\n");
+        opened::write(&mut out, view, style);
+    }
     if !view.holders.is_empty() {
         out.push('\n');
-        for row in table::lines(&WIDE, &wide_rows(view, style), style.width, style.ascii) {
-            line(&mut out, &row, style);
-        }
+        table::write(&mut out, &WIDE, &wide_rows(view, style), style);
     }
     out
 }
@@ -53,7 +55,12 @@ fn first_line(view: &View, style: &Style, with_cuda: bool) -> String {
         parts.push(format!("CUDA {}", clean_for(cuda, style.ascii)));
     }
     let gpus = view.gpus.iter().filter(|gpu| gpu.sample.mig.is_none()).count();
-    parts.push(format!("{gpus} GPU{}", if gpus == 1 { "" } else { "s" }));
+    parts.push(match gpus {
+        // Before its first answer nobody knows.
+        0 if view.driver.is_none() => "GPUs unknown".to_owned(),
+        1 => "1 GPU".to_owned(),
+        n => format!("{n} GPUs"),
+    });
     parts.join(if style.ascii { " - " } else { " · " })
 }
 

@@ -8,7 +8,7 @@ use crate::report::json::{ProcessRef, Snapshot};
 use crate::report::ledger::{self, line};
 use crate::report::table::{self, Column};
 use crate::report::text::{cells, head, in_order};
-use crate::report::{RedactCommand, Style};
+use crate::report::{RedactCommand, Style, opened};
 use crate::rules::{Finding, Fix, Provenance, Severity};
 use crate::sample::{Reading, Why};
 
@@ -110,17 +110,23 @@ pub fn text(view: &View, findings: &[Finding], style: &Style) -> String {
     }
     out.push_str("\nHOLDERS\n");
     let holders = in_order(view);
-    if holders.is_empty() {
+    let silent = view.gpus.is_empty() && view.driver.is_none();
+    if silent {
+        opened::write(&mut out, view, style);
+    } else if holders.is_empty() {
         out.push_str("  none\n");
     } else {
         let rows: Vec<Vec<String>> =
             holders.into_iter().map(|holder| cells(view, holder, style).to_vec()).collect();
-        for row in table::lines(&HOLDERS, &rows, style.width, style.ascii) {
-            line(&mut out, &row, style);
-        }
+        table::write(&mut out, &HOLDERS, &rows, style);
     }
     out.push_str("\nFINDINGS\n");
-    if findings.is_empty() {
+    if silent {
+        let text = "cannot be told: they are drawn from what the driver says";
+        for text in wrap(text, style.width.saturating_sub(2)) {
+            line(&mut out, &format!("  {text}"), style);
+        }
+    } else if findings.is_empty() {
         out.push_str("  none\n");
     }
     for (number, finding) in by_severity(findings).into_iter().enumerate() {
@@ -226,8 +232,8 @@ pub fn not_seen(view: &View) -> Vec<String> {
         let memory = gpu.ledger.why();
         unseen.extend(memory.map(|why| format!("the memory of {name} ({})", why.words())));
     }
-    if matches!(view.freshness, Freshness::Stalled { .. }) {
-        unseen.push("what the driver says now: it does not answer".to_owned());
+    if let Freshness::Stalled { call, gpu, .. } = &view.freshness {
+        unseen.push(opened::silence(view, call.as_deref(), *gpu));
     }
     if view.freshness == Freshness::Starting {
         unseen.push("what the driver says: it has not answered".to_owned());

@@ -203,10 +203,15 @@ fn keeper_unknown(holder: &Holder) -> Option<Finding> {
     found.evidence = holder.verdict.evidence.iter().map(|fact| fact.text.clone()).collect();
     let unseen = holder.verdict.evidence.iter().any(|fact| fact.key == "keeper_unseen");
     found.fixes.push(Fix {
-        title: if unseen { "look again with all rights" } else { "look again in a minute" }
-            .to_owned(),
+        title: if unseen {
+            "look again with all rights"
+        } else {
+            "look again in a minute, when those who just ended have let go"
+        }
+        .to_owned(),
         saves: None,
-        line: Some(if unseen { "sudo vramlens triage" } else { "vramlens triage" }.to_owned()),
+        // Whoever reads a report of this has just run the command without these rights.
+        line: unseen.then(|| "sudo vramlens triage".to_owned()),
         cost: "nothing".to_owned(),
         ends: Vec::new(),
     });

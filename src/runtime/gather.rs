@@ -6,6 +6,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, timeout_at};
 
 use crate::history::History;
+use crate::ids::{GpuIndex, Pid};
 use crate::runtime::inspector::{Inspector, Listed};
 use crate::runtime::sampler::{Sampled, Sampler};
 use crate::sample::Tick;
@@ -30,6 +31,10 @@ pub struct Gathered {
     pub failure: Option<SourceError>,
     /// The call that hangs, where the deadline passed.
     pub stalled: Option<Stall>,
+    /// Which GPU was asked for that is not there, in words; see [`crate::analyze::select::nowhere`].
+    pub nowhere: Option<String>,
+    /// Who holds memory on GPUs that were not asked for.
+    pub elsewhere: Vec<(Pid, GpuIndex)>,
 }
 
 /// A driver that did not answer in time.
@@ -50,8 +55,14 @@ pub async fn gather(
     inspector: &Inspector,
     facts: &mut Receiver<Tick>,
 ) -> Gathered {
-    let mut out =
-        Gathered { history: History::new(), ticks: Vec::new(), failure: None, stalled: None };
+    let mut out = Gathered {
+        history: History::new(),
+        ticks: Vec::new(),
+        failure: None,
+        stalled: None,
+        nowhere: None,
+        elsewhere: Vec::new(),
+    };
     let began = Instant::now();
     let mut end = began + plan.deadline;
     for _ in 0..plan.looks {

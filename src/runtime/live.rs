@@ -10,7 +10,7 @@ use std::io;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::analyze::timeline::Timeline;
-use crate::analyze::{Moment, View};
+use crate::analyze::{Moment, View, select};
 use crate::history::History;
 use crate::ids::Stamp;
 use crate::rules::{self, Finding};
@@ -24,7 +24,7 @@ use crate::runtime::options::{Options, absent, blank};
 use crate::runtime::remote::fleet::Fleet;
 use crate::runtime::replaying::{Foreseen, Replaying};
 use crate::runtime::sampler::Sampled;
-use crate::sample::Tick;
+use crate::sample::{Gap, GapCause, Tick};
 use crate::source::SourceError;
 use crate::ui::{self, App, Position};
 
@@ -87,6 +87,10 @@ pub struct Live {
     pub pair: Pair,
     /// What is shown of a source that hangs, until it answers again.
     complaint: Option<String>,
+    /// What is said of a GPU that was asked for and is not there, until it is.
+    nowhere: Option<String>,
+    /// Whether the newest of a recording is a place that is damaged, and whether that was said once.
+    broken: (bool, bool),
     meter: Meter,
 }
 
@@ -132,6 +136,8 @@ impl Live {
             rhythm: Rhythm::default(),
             pair: Pair::default(),
             complaint: None,
+            nowhere: None,
+            broken: (false, false),
             meter: Meter::default(),
         })
     }
@@ -152,6 +158,7 @@ impl Live {
         (self.from, self.fleet) = (from, None);
         (self.history, self.timeline) = (History::new(), Timeline::new());
         self.seen_gpus = false;
+        self.broken = (false, false);
         self.stale = true;
         (self.app.position, self.app.heading_ms) = (Position::Live, None);
         self.play(ui::PlayStep::AsSet);
@@ -186,6 +193,11 @@ impl Live {
         }
         if self.is_replay() {
             self.now = tick.at();
+            let damaged = |gap: &Gap| gap.cause == GapCause::Damaged;
+            self.broken.0 = matches!(&tick, Tick::Gap(gap) if damaged(gap));
+            if self.broken.0 && !std::mem::replace(&mut self.broken.1, true) {
+                self.app.say("the recording is damaged: what is lost is left out".to_owned());
+            }
         }
         self.history.take(tick);
         self.timeline.follow(&self.history);
@@ -226,7 +238,9 @@ impl Live {
             From::Demo | From::File(..) => {
                 let (keys, look) = (&self.app.settings.keys, &self.app.settings.look);
                 let back = keys.label(ui::action::Action::Back, look.glyphs.ascii);
-                self.app.say(format!("the recording ends here: {back} goes back in it"));
+                let how =
+                    if self.broken.0 { "breaks off, and was not closed" } else { "ends here" };
+                self.app.say(format!("the recording {how}: {back} goes back in it"));
                 Ok(())
             }
             From::Driver | From::Hosts(_) => Ok(()),
@@ -244,7 +258,7 @@ impl Live {
         self.view.gpus = Vec::new();
         self.view = self.conclusions.view(&self.history, &self.moment());
         crate::runtime::journal::look(&self.view);
-        crate::analyze::select::keep(&mut self.view, &self.options.gpus);
+        self.narrow();
         if matches!(self.feed, Feed::Driver { .. }) {
             self.models.complete(&mut self.view);
         }
@@ -252,6 +266,18 @@ impl Live {
         self.conclusions.rules(&self.view, wanted, &mut self.findings);
         self.app.fit = wanted.and_then(|w| rules::closest(&self.view, w, &self.findings));
         self.sum_up_hosts();
+    }
+
+    /// Leaves the GPUs that were asked for. Of one that is not there is said so, for as long as it is
+    /// not: it may come back, so the view goes on.
+    fn narrow(&mut self) {
+        let nowhere = select::nowhere(&self.view, &self.options.gpus);
+        select::keep(&mut self.view, &self.options.gpus);
+        let shown = self.app.message.as_ref().map(|message| &message.text);
+        if shown.is_none() || shown == self.nowhere.as_ref() {
+            self.app.message = nowhere.clone().map(|text| ui::Message { text, error: true });
+        }
+        self.nowhere = nowhere;
     }
 
     /// What a pasted error means. The request that failed is from then on what is wanted.

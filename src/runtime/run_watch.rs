@@ -53,6 +53,8 @@ pub struct Watched {
     pub failure: Option<SourceError>,
     /// The call that hung at the end.
     pub hangs: Option<InFlight>,
+    /// Which GPU was asked for that is not there, in words.
+    pub nowhere: Option<String>,
     /// What has become of the recording.
     pub recorded: Option<Result<Totals, RecordError>>,
 }
@@ -187,6 +189,7 @@ impl Keeper {
             looks: 0,
             failure: None,
             hangs: None,
+            nowhere: None,
             recorded: None,
         };
         let tree = Tree::new(root);
@@ -302,8 +305,16 @@ impl Keeper {
     }
 
     fn finish(mut self) -> Watched {
+        let moment = blank(clock::now(), self.options.interval_ms);
+        let last = View::build(&self.watched.history, &moment);
+        self.watched.nowhere = select::nowhere(&last, &self.options.gpus);
         self.watched.before = self.before;
-        let end = self.recorder.map(|recorder| recorder.finish(Duration::from_secs(1)));
+        let within = Duration::from_secs(1);
+        // Where the driver never answered there is nothing to keep, and no file of that name.
+        let end = self.recorder.map(|recorder| match self.watched.looks {
+            0 => recorder.discard(within),
+            _ => recorder.finish(within),
+        });
         self.watched.recorded = end;
         self.watched
     }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::sample::text::width;
+
 /// What was found where a driver should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Absence {
@@ -9,7 +11,7 @@ pub struct Absence {
     pub headline: String,
     /// What was looked at, and what was found there.
     pub rows: Vec<(String, String)>,
-    /// What to do, one step a line.
+    /// What to do, each step whole, however long.
     pub advice: Vec<String>,
 }
 
@@ -23,9 +25,30 @@ impl Absence {
             text += &format!("  {what:<width$}   {found}\n");
         }
         text += "\n";
-        for (n, line) in self.advice.iter().enumerate() {
-            text += &format!("{} {line}\n", if n == 0 { "What to do:" } else { "           " });
+        let lead = "What to do: ";
+        let lines = self.advice.iter().flat_map(|step| wrapped(step, WIDTH - lead.len()));
+        for (n, line) in lines.enumerate() {
+            let lead = if n == 0 { lead.to_owned() } else { " ".repeat(lead.len()) };
+            text += &format!("{lead}{line}\n");
         }
         text
     }
+}
+
+/// Columns of a terminal that nobody has made wider.
+const WIDTH: usize = 80;
+
+/// Words in lines of no more than `columns`.
+fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }

@@ -7,7 +7,9 @@ use crate::sample::{HostFacts, Reading};
 pub struct MachineFacts {
     /// Namespaces, container, `/proc`.
     pub host: HostFacts,
-    /// The kernel module; `None` where it is not loaded.
+    /// Whether the list of loaded kernel modules could be read.
+    pub modules_known: bool,
+    /// The kernel module; `None` where it is not loaded, or that cannot be told.
     pub module: Option<ModuleFacts>,
     /// Whether nouveau, the other driver, is loaded.
     pub nouveau: bool,

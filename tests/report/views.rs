@@ -152,6 +152,7 @@ pub fn busy() -> View {
         xids: xid::Xids::unwatched(),
     };
     View {
+        device_users: Vec::new(),
         relatives: Vec::new(),
         at: stamp(10_000),
         driver: Some(gpus.driver),
@@ -216,6 +217,7 @@ pub fn ghost() -> View {
 /// Before anything has answered.
 pub fn empty() -> View {
     View {
+        device_users: Vec::new(),
         relatives: Vec::new(),
         at: stamp(0),
         driver: None,

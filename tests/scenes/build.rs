@@ -233,6 +233,7 @@ pub fn gpu_view(sample: GpuSample, holders: &[Holder]) -> GpuView {
 
 pub fn view(samples: Vec<GpuSample>, holders: Vec<Holder>) -> View {
     View {
+        device_users: Vec::new(),
         relatives: Vec::new(),
         at: NOW,
         driver: Some(DriverInfo {

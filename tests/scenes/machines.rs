@@ -270,6 +270,7 @@ pub fn windows() -> View {
 /// Nothing yet.
 pub fn nothing() -> View {
     View {
+        device_users: Vec::new(),
         relatives: Vec::new(),
         at: NOW,
         driver: None,

@@ -3,7 +3,7 @@
 use vramlens::analyze::{Class, View};
 use vramlens::history::History;
 use vramlens::ids::Pid;
-use vramlens::sample::{GpuSample, HostFacts, ProcSample, ProcState, Signals};
+use vramlens::sample::{GpuSample, HostFacts, ProcSample, ProcState, Signals, Tick};
 
 use super::{GIB, T0, cuda, gpu, gpu_tick, host, init, moment, proc_tick, process, row, with_rows};
 
@@ -73,12 +73,24 @@ impl Case {
     }
 
     pub fn view(&self) -> View {
-        let mut history = History::new();
-        for second in 0..=self.seconds {
+        self.view_of(self.ticks())
+    }
+
+    /// All that is seen, in its order.
+    pub fn ticks(&self) -> Vec<Tick> {
+        let second = |second: u64| {
             let world = (self.at)(second);
             let now = T0 + second * 1_000;
-            history.push(&gpu_tick(now, world.gpus));
-            history.push(&proc_tick(now + 100, world.host, world.procs));
+            [gpu_tick(now, world.gpus), proc_tick(now + 100, world.host, world.procs)]
+        };
+        (0..=self.seconds).flat_map(second).collect()
+    }
+
+    /// The view at the end of such ticks.
+    pub fn view_of(&self, ticks: impl IntoIterator<Item = Tick>) -> View {
+        let mut history = History::new();
+        for tick in ticks {
+            history.push(&tick);
         }
         let mut moment = moment(T0 + self.seconds * 1_000 + 200);
         moment.idle_after_ms = 120_000;

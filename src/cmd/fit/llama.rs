@@ -18,7 +18,7 @@ use crate::model::ggml::CacheType;
 use crate::model::kv::{padded, slope};
 use crate::model::need::{Need, llama as lines_of};
 use crate::model::overhead::Overhead;
-use crate::model::plan::{Placement, Settings, place};
+use crate::model::plan::{Placement, Settings, place, resident};
 use crate::model::quant::{GGUF_QUANTS, Quant, named};
 use crate::model::shape::Shape;
 use crate::model::weights::Weights;
@@ -199,9 +199,22 @@ impl Case<'_> {
 
     fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
-        let per_token = slope(self.shape(), &self.settings.cache);
-        if per_token > 0 {
-            remarks.push(format!("every further token costs {} B", grouped(per_token)));
+        let all = slope(self.shape(), &self.settings.cache);
+        let here = Shape {
+            layers: resident(self.shape(), &self.settings).to_vec(),
+            ..self.shape().clone()
+        };
+        let here = slope(&here, &self.settings.cache);
+        match if self.settings.cache_on_gpu { here } else { 0 } {
+            _ if all == 0 => {}
+            here if here == all => {
+                remarks.push(format!("every further token costs {} B", grouped(all)));
+            }
+            here => remarks.push(format!(
+                "every further token costs {} B, and {} B of host memory",
+                grouped(here),
+                grouped(all - here)
+            )),
         }
         if self.options.era.is_none() {
             let mut old = self.settings.clone();

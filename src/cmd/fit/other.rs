@@ -97,5 +97,6 @@ pub(super) fn answer(model: &Model, options: &FitOptions, cards: &[FitGpu]) -> A
         answer.steps.push(Step { title, frees_bytes, flag, then_fits: false });
     }
     answer.steps.retain(|s| s.frees_bytes >= WORTH);
+    answer.steps.sort_by_key(|step| std::cmp::Reverse(step.frees_bytes));
     answer
 }

@@ -107,12 +107,13 @@ fn verdicts(answer: &Answer, show: Show, out: &mut dyn Write) -> Result<()> {
     if answer.verdicts.is_empty() {
         return writeln!(out, "   no GPU is known here: ask about a card with --gpu 24GiB");
     }
-    let mut last = "";
+    let mut last = ("", "");
     for verdict in &answer.verdicts {
-        let same = last == verdict.gpu;
+        // Two cards that are not here differ by their size alone.
+        let same = last == (verdict.gpu.as_str(), verdict.name.as_str());
         let name = verdict.name.trim_start_matches("NVIDIA ").trim_start_matches("GeForce ");
         let who = if same { String::new() } else { format!("{}  {name}", verdict.gpu) };
-        last = &verdict.gpu;
+        last = (&verdict.gpu, &verdict.name);
         let who = show.text(&cut(&who, WHO));
         let spare = size(verdict.spare_bytes.unsigned_abs());
         let spare = if verdict.spare_bytes < 0 {
@@ -155,6 +156,10 @@ fn advice(answer: &Answer, verdict: &Verdict) -> Option<String> {
             parts.push(format!("at this context -ngl {} of {all}{experts}", best.gpu_layers));
         }
         Some(best) if !best.complete => parts.push("no layer fits at this context".to_owned()),
+        // Room enough, but for what was to be left free.
+        None if answer.placement.is_some() && verdict.fits == Fits::Tight => {
+            parts.push(format!("the margin of {} is not left", size(answer.margin_bytes)));
+        }
         None if answer.placement.is_some() => parts.push("not even its scratch fits".to_owned()),
         _ => {}
     }

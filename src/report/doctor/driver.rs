@@ -117,6 +117,14 @@ pub(super) fn module(patient: &Patient<'_>) -> Option<Said> {
         }
         (None, true) => broken("nouveau is loaded in the place of nvidia", blacklist()),
         (None, false) if patient.is_there() => ok("not visible here; the driver is there"),
+        (None, false) if !machine.modules_known => {
+            limited("cannot be told: /proc/modules is not readable", NOTHING)
+        }
+        // A container has no modules of its own, and may load none.
+        (None, false) if patient.runtime().is_some() => broken(
+            "nvidia is not loaded",
+            ["on the host: sudo modprobe nvidia, or install the driver there"],
+        ),
         (None, false) => {
             broken("nvidia is not loaded", ["sudo modprobe nvidia", &format!("or {INSTALL}")])
         }

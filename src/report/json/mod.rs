@@ -27,7 +27,8 @@ use crate::analyze::{DriverCost, Freshness, Growth, View};
 use crate::ids::{ProcId, Stamp};
 use crate::report::RedactCommand;
 use crate::report::clean::clean;
-use crate::sample::{Reading, Why};
+use crate::report::opened::names;
+use crate::sample::{ProcSample, Reading, Why};
 use crate::units::{Bytes, Percent};
 
 pub(super) use holder::command;
@@ -59,6 +60,8 @@ pub struct Snapshot {
     pub gpus: Vec<Gpu>,
     /// Who holds memory, or may: what the driver lists, and who it does not list.
     pub holders: Vec<HolderJson>,
+    /// Who has a GPU's devices open while the driver has told of no GPU; empty as soon as it has.
+    pub device_users: Vec<DeviceUserJson>,
     /// What could be seen.
     pub scan: Scan,
     /// Age of the driver's answers, in milliseconds.
@@ -98,6 +101,25 @@ pub struct Scan {
     pub processes: Reading<u32>,
     /// Processes whose open files could not be read.
     pub unreadable: Reading<u32>,
+}
+
+/// A process that has a GPU's devices open while the driver does not answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DeviceUserJson {
+    /// Its number.
+    pub pid: u32,
+    /// When it started, in clock ticks since boot.
+    pub start: u64,
+    /// Its owner's name.
+    pub user: Reading<String>,
+    /// Its owner.
+    pub uid: Reading<u32>,
+    /// What it holds: never known here, for only the driver tells it.
+    pub bytes: Reading<u64>,
+    /// The device files that it has open, as they are called below `/dev`.
+    pub devices: Vec<String>,
+    /// Its command line, secrets taken out; the short name where arguments cannot be read.
+    pub command: String,
 }
 
 /// What asking the driver cost.
@@ -173,6 +195,7 @@ impl Snapshot {
             host: host(view),
             gpus: view.gpus.iter().map(|one| gpu::gpu(view, one)).collect(),
             holders: view.holders.iter().map(|one| holder::holder(view, one, redact)).collect(),
+            device_users: view.device_users.iter().map(|one| device_user(one, redact)).collect(),
             scan: Scan {
                 processes: or_not_yet(view.scan.map(|scan| scan.processes)),
                 unreadable: or_not_yet(view.scan.map(|scan| scan.unreadable)),
@@ -185,6 +208,19 @@ impl Snapshot {
                 calls: or_not_yet(view.driver_cost.map(|cost| cost.calls)),
             },
         }
+    }
+}
+
+/// What it holds only the driver could tell, and that does not answer.
+fn device_user(process: &ProcSample, redact: RedactCommand) -> DeviceUserJson {
+    DeviceUserJson {
+        pid: process.id.pid.0,
+        start: process.id.start_ticks,
+        user: process.user.as_ref().map(|user| clean(user)),
+        uid: process.uid,
+        bytes: Reading::Absent(Why::TimedOut),
+        devices: process.devices.value().map(names).unwrap_or_default(),
+        command: command(process, redact),
     }
 }
 

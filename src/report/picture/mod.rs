@@ -24,8 +24,9 @@ pub use layout::usual;
 pub enum PictureError {
     /// It has less room than it needs.
     #[error(
-        "{width}x{height} is too small for {gpus} GPUs: it takes {least} at least; choose some of \
-         them with --gpu"
+        "{width}x{height} is too small for {}: it takes {least} at least{}",
+        if *gpus == 1 { "1 GPU".to_owned() } else { format!("{gpus} GPUs") },
+        if *gpus == 1 { "" } else { "; choose some of them with --gpu" }
     )]
     TooSmall {
         /// As asked for.

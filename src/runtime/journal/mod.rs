@@ -138,6 +138,7 @@ pub fn start(settings: &LogSettings, path: &Path) -> io::Result<()> {
         return Ok(());
     }
     let file = File::new(path.to_owned(), settings.max_bytes, settings.keep);
+    let file = if settings.file == USUAL { file } else { file.in_folder() };
     let thread = std::thread::Builder::new().name("log".to_owned()).stack_size(256 * 1024);
     thread.spawn(move || write(file, &jobs))?;
     if let Some(journal) = JOURNAL.get()

@@ -7,18 +7,28 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
+use crate::sample::text::clean_path;
+
 /// A file of bounded size, with older ones beside it.
 pub(super) struct File {
     path: PathBuf,
     max_bytes: u64,
     keep: u32,
+    /// Whether its folder is made where it is missing.
+    makes_folder: bool,
     open: Option<fs::File>,
 }
 
 impl File {
     /// Opens nothing yet.
     pub(super) const fn new(path: PathBuf, max_bytes: u64, keep: u32) -> Self {
-        Self { path, max_bytes, keep, open: None }
+        Self { path, max_bytes, keep, makes_folder: true, open: None }
+    }
+
+    /// Makes no folder: a name that somebody typed may be mistyped.
+    pub(super) const fn in_folder(mut self) -> Self {
+        self.makes_folder = false;
+        self
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -65,7 +75,12 @@ impl File {
             return Ok(open);
         }
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        if let Some(folder) = folder {
+        if let Some(folder) = folder.filter(|folder| !self.makes_folder && !folder.is_dir()) {
+            let name = clean_path(folder);
+            let text = format!("there is no folder {name}: make it, or name another file");
+            return Err(io::Error::new(io::ErrorKind::NotFound, text));
+        }
+        if let Some(folder) = folder.filter(|_| self.makes_folder) {
             // As the specification of the folders for state asks.
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }

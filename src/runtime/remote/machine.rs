@@ -70,6 +70,8 @@ pub struct Machine {
     line: HostLine,
     made_ms: Option<u64>,
     stale: bool,
+    /// Which GPU was asked for that it does not have, in words.
+    pub nowhere: Option<String>,
 }
 
 /// How the way to it is.
@@ -109,6 +111,7 @@ impl Machine {
             line,
             made_ms: None,
             stale: true,
+            nowhere: None,
         })
     }
 
@@ -251,6 +254,7 @@ impl Machine {
     pub fn build(&mut self, options: &Options) {
         let seen = &self.seen;
         let mut view = View::build(&seen.history, &self.moment(Position::Live, options));
+        self.nowhere = select::nowhere(&view, &options.gpus);
         select::keep(&mut view, &options.gpus);
         let findings = rules::run(&view);
         self.sum_up(&view, &findings);

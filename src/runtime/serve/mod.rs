@@ -70,6 +70,7 @@ pub struct Exporter {
     ticks: u64,
     failures: u64,
     last_error: Option<SourceError>,
+    nowhere: Option<String>,
     changes: Receiver<Options>,
     change_by: mpsc::Sender<Options>,
 }
@@ -81,6 +82,8 @@ pub enum News {
     Answers,
     /// The driver refuses.
     Refuses(SourceError),
+    /// A GPU that is to be exported is not there, in words.
+    NoSuchGpu(String),
 }
 
 impl Exporter {
@@ -114,6 +117,7 @@ impl Exporter {
             ticks: 0,
             failures: 0,
             last_error: None,
+            nowhere: None,
             changes,
             change_by,
         };
@@ -149,7 +153,7 @@ impl Exporter {
                 }
                 _ = aging.tick() => {}
             }
-            self.publish();
+            self.publish(&mut tell);
             aging.reset();
         }
     }
@@ -172,9 +176,14 @@ impl Exporter {
         }
     }
 
-    fn publish(&self) {
+    fn publish(&mut self, tell: &mut impl FnMut(News)) {
         let mut view = View::build(&self.history, &self.moment());
         crate::runtime::journal::look(&view);
+        let nowhere = select::nowhere(&view, &self.options.gpus);
+        if let Some(nowhere) = nowhere.as_ref().filter(|_| nowhere != self.nowhere) {
+            tell(News::NoSuchGpu(nowhere.clone()));
+        }
+        self.nowhere = nowhere;
         select::keep(&mut view, &self.options.gpus);
         let findings = rules::run(&view);
         let own = self.own();
@@ -195,6 +204,9 @@ impl Exporter {
     fn trouble(&self, freshness: &Freshness) -> Option<String> {
         if let Some(error) = &self.last_error {
             return Some(error.to_string());
+        }
+        if self.nowhere.is_some() {
+            return self.nowhere.clone();
         }
         match freshness {
             Freshness::Starting => Some("the driver has not answered yet".to_owned()),
