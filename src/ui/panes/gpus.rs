@@ -18,7 +18,7 @@ use crate::ui::action::Action;
 use crate::ui::app::{Drawn, Hit};
 use crate::ui::ledger;
 use crate::ui::paint::Canvas;
-use crate::ui::words::{clock, span, trend};
+use crate::ui::words::{clock, trend};
 use crate::ui::{chart, gpu_words};
 
 /// How the GPUs are laid out.
@@ -203,7 +203,7 @@ fn chart_line(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, ledger:
     let theme = canvas.look.theme;
     let end = canvas.width().saturating_sub(1);
     let start = forecast(canvas, gpu, 3, end);
-    let label = format!("  {}", span(scene.app.settings.chart_ms));
+    let label = format!("  {}", charts::lasts(scene));
     let most = start.saturating_sub(4 + label.len() as u16);
     let columns = most.min(canvas.width() / 2).min(60);
     let points = points(scene, gpu, usize::from(columns));
@@ -252,7 +252,7 @@ fn chart_area(
     let peak = charts::gpu(&mut canvas.part(part), scene, (gpu, ledger), segments);
     let end = area.width.saturating_sub(1);
     forecast(canvas, gpu, PANEL, end);
-    let last = format!("last {}", span(scene.app.settings.chart_ms));
+    let last = format!("last {}", charts::lasts(scene));
     let peak = peak.map_or_else(String::new, |(at, bytes)| {
         let time = clock(at, scene.app.settings.utc_offset_s, false);
         format!("peak {bytes} at {time}")
@@ -269,7 +269,7 @@ fn points(
     columns: usize,
 ) -> Vec<Option<crate::history::ChartPoint>> {
     let to = scene.context.view.at.boot_ms;
-    let from = to.saturating_sub(scene.app.settings.chart_ms);
+    let from = to - charts::lasts_ms(scene);
     scene.context.history.gpu(&gpu.sample.uuid, (from, to), columns)
 }
 
