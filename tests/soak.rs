@@ -13,6 +13,7 @@ mod pty;
 mod verdict_support;
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use fake::Fake;
 use pty::Term;
@@ -24,6 +25,7 @@ use vramlens::ids::Stamp;
 use vramlens::record::{FileWriter, Full, Header, OnFull, Redaction};
 use vramlens::report::json::Snapshot;
 use vramlens::rules;
+use vramlens::runtime::conclude::Conclusions;
 use vramlens::sample::{Gap, GapCause, GpuSample, ProcSample, Reading, Tick, Why, redact};
 use vramlens::units::Percent;
 
@@ -46,6 +48,7 @@ struct Soak {
     line: Timeline,
     alerts: Alerts,
     told: usize,
+    conclusions: Conclusions,
     writer: FileWriter,
     born: u32,
     living: Vec<ProcSample>,
@@ -80,6 +83,7 @@ impl Soak {
             line: Timeline::new(),
             alerts: Alerts::new(rules),
             told: 0,
+            conclusions: Conclusions::default(),
             writer: writer.unwrap(),
             born: 0,
             living: Vec::new(),
@@ -157,13 +161,10 @@ impl Soak {
         }
     }
 
-    fn view(&self) -> View {
-        let moment = vramlens::runtime::options::blank(self.stamp(), STEP_MS);
-        View::build(&self.history, &moment)
-    }
-
     fn judge(&mut self) {
-        let view = self.view();
+        let moment = vramlens::runtime::options::blank(self.stamp(), STEP_MS);
+        let view = self.conclusions.view(&self.history, &moment);
+        assert!(self.conclusions.weight().0 <= 8_192, "{:?}", self.conclusions.weight());
         let findings = rules::run(&view);
         assert!(findings.len() < 100, "{} findings", findings.len());
         self.told += self.alerts.look(&view).len();
@@ -202,8 +203,12 @@ fn open_files() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
+/// One after the other: memory and files are counted of the whole process.
+static ALONE: Mutex<()> = Mutex::new(());
+
 #[test]
 fn thirty_days_and_a_hundred_thousand_processes() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = tempfile::tempdir().unwrap();
     let mut soak = Soak::new(&dir.path().join("soak.vrt"));
     let mut after = Vec::new();
@@ -296,6 +301,7 @@ fn files(pid: i32) -> usize {
 
 #[test]
 fn a_view_of_two_hundred_refreshes_neither_grows_nor_leaks() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let machine = "count_calls = true\n[generate]\ngpus = 4\nprocs = 8\n\
                    [[burst]]\nprocs = 30\nevery_ms = 300\nfor_ms = 100\n";
     let fake = Fake::new(machine);

@@ -149,21 +149,7 @@ impl Looper {
             Happened::Facts(None) | Happened::Answer(None) => {}
             Happened::Kill(event) => self.kill(event)?,
             Happened::Hosts => self.hosts()?,
-            Happened::Answer(Some(Answer::NoGpu(absence))) => {
-                let advice = absence.advice.join("\n");
-                let found = ui::NoGpu { facts: absence.rows, advice };
-                self.update(Event::NoGpu(found))?;
-            }
-            Happened::Answer(Some(Answer::Message(message))) => {
-                self.update(Event::Message(message))?;
-            }
-            Happened::Answer(Some(Answer::Settings(new))) => {
-                let (notifier, screen) = (&mut self.notifier, &mut self.screen);
-                for event in reload::take(new, &mut self.live, notifier, screen) {
-                    self.update(event)?;
-                }
-            }
-            Happened::Answer(Some(Answer::Foreseen(found))) => self.live.foreseen(*found),
+            Happened::Answer(Some(answer)) => self.answered(answer)?,
             Happened::Model => {
                 self.live.age();
                 self.want_frame(Duration::ZERO);
@@ -177,6 +163,30 @@ impl Looper {
                     self.live.age();
                     self.want_frame(Duration::ZERO);
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// What another thread has found out.
+    fn answered(&mut self, answer: Answer) -> io::Result<()> {
+        match answer {
+            Answer::NoGpu(absence) => {
+                let advice = absence.advice.join("\n");
+                let found = ui::NoGpu { facts: absence.rows, advice };
+                self.update(Event::NoGpu(found))?;
+            }
+            Answer::Message(message) => self.update(Event::Message(message))?,
+            Answer::Settings(new) => {
+                let (notifier, screen) = (&mut self.notifier, &mut self.screen);
+                for event in reload::take(new, &mut self.live, notifier, screen) {
+                    self.update(event)?;
+                }
+            }
+            Answer::Foreseen(found) => self.live.foreseen(*found),
+            Answer::Rewound(found) => {
+                self.live.rewound(found);
+                self.want_frame(Duration::ZERO);
             }
         }
         Ok(())
