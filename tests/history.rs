@@ -47,7 +47,7 @@ fn an_earlier_moment_is_shown_as_it_was() {
     let holder = &view.holders[0];
     assert_eq!((holder.pid, holder.bytes), (Pid(10), Reading::Value(Bytes::gib(19))));
     assert_eq!(holder.process.as_ref().unwrap().comm, "python", "last known facts");
-    assert_eq!(holder.peak, Reading::Value(Bytes::gib(36)), "the peak outlives the process");
+    assert_eq!(holder.peak, Reading::Value(Bytes::gib(19)), "the most so far, not what came later");
     assert!(!holder.verdict.zombie, "nothing can be ended in the past");
     let after = at(&history, now, now - 10_000);
     assert!(after.holders.is_empty());

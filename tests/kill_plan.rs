@@ -127,6 +127,24 @@ fn a_ghost_kept_by_somebody_outside_of_the_plan_promises_nothing() {
 }
 
 #[test]
+fn of_two_survivors_the_second_shares_what_the_first_has() {
+    let other = with(survivor(), |p| p.id = ProcId { pid: Pid(601), start_ticks: 6010 });
+    let view = seen(vec![(500, 5)], vec![survivor(), other]);
+    let plan = zombies(&view, None);
+    assert_eq!(pids(&plan), [600, 601]);
+    let held: Vec<String> = plan.rows.iter().map(vramlens::analyze::PlanRow::holds).collect();
+    assert_eq!(held, ["5.0 GiB", "shared"]);
+    assert!(
+        plan.rows[1].why().starts_with("keeps what 600 keeps; zombie: "),
+        "{}",
+        plan.rows[1].why()
+    );
+    assert_eq!(plan.expected_total(), Bytes::gib(5));
+    let dialog = vramlens::runtime::kill::dialog(&plan);
+    assert_eq!(dialog.rows[1].bytes, "shared");
+}
+
+#[test]
 fn what_a_manager_runs_gets_the_managers_command() {
     let managed = with(orphan(), |p| {
         p.cgroup = Reading::Value("/system.slice/vllm.service".to_owned());

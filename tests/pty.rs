@@ -45,6 +45,54 @@ fn it_shows_the_gpu_and_gives_the_terminal_back() {
     assert_given_back(&term);
 }
 
+/// The rows of the processes and the fixes: what is between the two rules, and below.
+fn rows_of(text: &str) -> Vec<String> {
+    let rows = text.lines().skip_while(|line| !line.contains("PID"));
+    rows.take(16).take_while(|line| !line.contains('‖')).map(str::to_owned).collect()
+}
+
+#[test]
+fn holding_a_moment_changes_nothing_of_it() {
+    // It has ended and was reaped: the driver lists who is dead.
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    let pid = child.id().to_string();
+    child.wait().unwrap();
+    let fake = Fake::new(&ONE.replace("pid = 20011", &format!("pid = {pid}")));
+    let mut term = shown(&fake);
+    let before = term.wait("both verdicts", |text| text.matches("ghost").count() == 2);
+    // For some seconds, so that there is a moment to go back to.
+    let clock =
+        |text: &str| text.lines().next().unwrap().trim_end().rsplit(' ').next().map(str::to_owned);
+    let mut last = clock(&before);
+    for _ in 0..3 {
+        last = clock(&term.wait("the next second", |text| clock(text) != last));
+    }
+    term.send("p");
+    let shown = term.wait_for("‖ paused");
+    let [before, held] = [&before, &shown].map(|text| rows_of(text));
+    let ghost = |rows: &[String]| rows.iter().find(|row| row.contains(&pid)).cloned();
+    assert!(ghost(&held).unwrap().contains("ghost"), "{held:#?}");
+    assert_eq!(ghost(&held), ghost(&before));
+    // Keys that act on the present say why they do not.
+    for key in ["z", "x", "X"] {
+        term.send(key);
+        let text = term.wait_for("this is an earlier moment: End goes back to now");
+        assert!(!text.contains("x kill"), "{text}");
+        term.send("\x1b[B");
+        term.wait("the words are gone", |text| !text.contains("this is an earlier moment"));
+    }
+    // A step back is judged as it was.
+    let line = |text: &str| {
+        text.lines().find_map(|line| line.get(..13)?.strip_prefix(" ‖ ").map(str::to_owned))
+    };
+    term.send(",");
+    let back =
+        term.wait("a second before", |text| line(text).is_some() && line(text) != line(&shown));
+    assert!(ghost(&rows_of(&back)).is_some_and(|row| row.contains("ghost")), "{back}");
+    term.send("\x1b[F");
+    term.wait_for("● live");
+}
+
 #[test]
 fn what_a_pasted_error_wants_is_said_to_be_the_error_s() {
     let fake = Fake::new(ONE);

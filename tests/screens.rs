@@ -167,7 +167,7 @@ fn nothing_to_mend_is_said_only_where_that_is_known() {
     };
     assert_eq!(fixes(&says(|_| {})), " FIXES  nothing to mend");
     let past = says(|view| (view.freshness, view.procs_age_ms) = (Freshness::Past, None));
-    assert_eq!(fixes(&past), " FIXES  a moment of the past is not judged");
+    assert_eq!(fixes(&past), " FIXES  not kept for this earlier moment");
     assert_eq!(fixes(&says(|view| view.procs_age_ms = None)), " FIXES  not known yet");
     let unlisted = says(|view| {
         view.gpus[0].sample.processes = Reading::Absent(Why::NotSupported);

@@ -17,6 +17,7 @@ use vramlens::ids::Stamp;
 use vramlens::record::{FileWriter, Full, Header, OnFull, Redaction};
 use vramlens::report::json::Snapshot;
 use vramlens::rules;
+use vramlens::runtime::conclude::Conclusions;
 use vramlens::sample::{Gap, GapCause, GpuSample, ProcSample, Reading, Tick, Why, redact};
 use vramlens::units::Percent;
 
@@ -39,6 +40,7 @@ struct Soak {
     line: Timeline,
     alerts: Alerts,
     told: usize,
+    conclusions: Conclusions,
     writer: FileWriter,
     born: u32,
     living: Vec<ProcSample>,
@@ -73,6 +75,7 @@ impl Soak {
             line: Timeline::new(),
             alerts: Alerts::new(rules),
             told: 0,
+            conclusions: Conclusions::default(),
             writer: writer.unwrap(),
             born: 0,
             living: Vec::new(),
@@ -150,13 +153,10 @@ impl Soak {
         }
     }
 
-    fn view(&self) -> View {
-        let moment = vramlens::runtime::options::blank(self.stamp(), STEP_MS);
-        View::build(&self.history, &moment)
-    }
-
     fn judge(&mut self) {
-        let view = self.view();
+        let moment = vramlens::runtime::options::blank(self.stamp(), STEP_MS);
+        let view = self.conclusions.view(&self.history, &moment);
+        assert!(self.conclusions.weight().0 <= 8_192, "{:?}", self.conclusions.weight());
         let findings = rules::run(&view);
         assert!(findings.len() < 100, "{} findings", findings.len());
         self.told += self.alerts.look(&view).len();

@@ -121,6 +121,50 @@ fn it_plays_faster_holds_and_steps() {
     term.wait_for("8×");
 }
 
+/// What stands between the first line and the line of time.
+fn body(text: &str) -> Vec<String> {
+    let lines = text.lines().skip(1).take_while(|line| !line.contains("replay "));
+    lines.map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// The moment of the third mark, once it is drawn.
+fn at_third(term: &Term) -> String {
+    term.wait("the third mark", |text| {
+        text.contains("replay 07:44:30") && text.contains("-1.4 GiB in a minute")
+    })
+}
+
+#[test]
+fn a_step_back_keeps_the_verdicts_and_every_way_leads_to_one_screen() {
+    let mut term = Term::start(&["--demo"], &[], 50, 160);
+    term.wait_for("% of 3m05s");
+    term.send("p");
+    term.wait_for("‖ replay");
+    let third = |term: &mut Term| {
+        for words in ["came", "peak", "evaluate.py 696 went"] {
+            term.send("n");
+            term.wait_for(words);
+        }
+        at_third(term)
+    };
+    let played = body(&third(&mut term));
+    term.send(",");
+    let back = term.wait("a second before", |text| {
+        text.contains("replay 07:44:29") && text.contains("+13.7 GiB in a minute")
+    });
+    for words in ["ghost", "zombie", "active", "2 zombies hold 18.9 GiB"] {
+        assert!(back.contains(words), "{words}: {back}");
+    }
+    term.send("\x1b[H");
+    term.wait_for("replay 07:42:47");
+    assert_eq!(body(&third(&mut term)), played);
+    // And from behind it.
+    term.send("...");
+    term.wait_for("replay 07:44:33");
+    term.send("N");
+    assert_eq!(body(&at_third(&term)), played);
+}
+
 #[test]
 fn what_is_no_recording_opens_no_screen() {
     let folder = tempfile::tempdir().unwrap();

@@ -130,7 +130,7 @@ fn reports_and_rules_say_which_list_is_missing() {
     assert_eq!(json["gpus"][0]["graphics_listed"], true);
     assert_eq!(json["gpus"][1]["graphics_listed"]["absent"], "no_permission");
     assert_eq!(json["gpus"][1]["mps_listed"], true);
-    let style = Style { width: 100, ascii: true, time_zone: TimeZone::UTC, redact };
+    let style = Style { width: 100, ascii: true, time_zone: TimeZone::UTC, redact, whole: false };
     let report = triage::text(&view, &[], &style);
     assert!(report.contains("graphics processes not told: no permission"), "{report}");
     let consumers = outcomes(&view).into_iter().find(|outcome| outcome.0 == "consumers").unwrap().1;

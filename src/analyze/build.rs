@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::judged::Judged;
 use super::kept::Kept;
 use super::ledger::Entry;
 use super::scene::{Scene, listed_rows};
@@ -25,8 +26,8 @@ impl View {
     /// The same view, with less work where only some of it has changed since the one for which
     /// `kept` was used last.
     pub fn build_next(history: &History, moment: &Moment, kept: &mut Kept) -> Self {
-        if let Some(at_ms) = moment.at_boot_ms {
-            return past::build(history, moment, at_ms);
+        if moment.at_boot_ms.is_some() {
+            return Self::build_earlier(history, moment, &Judged::default());
         }
         let mut view = Self::empty(history, moment);
         let Some(tick) = history.gpu_tick() else {
@@ -40,6 +41,12 @@ impl View {
         let gpus = tick.gpus.iter().map(|gpu| gpu_view(&scene, gpu, &joined)).collect();
         view.gpus = gpus;
         view
+    }
+
+    /// The view of the earlier moment that `moment` names, with the verdicts that were reached then.
+    pub fn build_earlier(history: &History, moment: &Moment, judged: &Judged) -> Self {
+        let at_ms = moment.at_boot_ms.unwrap_or(moment.now.boot_ms);
+        past::build(history, moment, at_ms, judged)
     }
 
     /// The models that run here, by path: whoever builds views may read their headers once and put
@@ -169,11 +176,11 @@ fn entries(scene: &Scene<'_>, gpu: &GpuSample, joined: &Joined<'_>) -> Vec<Entry
 }
 
 /// Whether the owner of a row is dead, and its memory is kept by others.
-const fn is_dead(holder: &Holder) -> bool {
+pub(super) const fn is_dead(holder: &Holder) -> bool {
     matches!(holder.verdict.class, Class::Ghost | Class::Reused | Class::Defunct)
 }
 
-fn counts(here: &[&Holder], zombies: &Set<ProcId>) -> Counts {
+pub(super) fn counts(here: &[&Holder], zombies: &Set<ProcId>) -> Counts {
     // A ghost's memory comes back when all who keep it are ended.
     let freed = |holder: &&&Holder| {
         let kept_by = &holder.survivors;

@@ -8,6 +8,8 @@ use crate::units::{Bytes, BytesPerMinute};
 const POINTS: usize = 30;
 /// Movement below this is noise, in KiB.
 const NOISE_KIB: f64 = 1_024.0;
+/// The stretch that a change is told of, in milliseconds.
+const MINUTE_MS: u64 = 60_000;
 /// A stretch that a trend is looked for in.
 struct Window {
     tier: usize,
@@ -66,11 +68,26 @@ fn in_window(series: &Series, window: &Window, now_ms: u64, free: Option<Bytes>)
             full_in_ms: free.and_then(|free| full_in_ms(free, slope, error)),
         };
     }
-    let net = over_last_minute(&points);
-    if net.abs() <= noise.max((highest - lowest) * 0.25) {
+    in_last_minute(series, now_ms, noise)
+}
+
+/// The word and the figure of what is no trend, from the same minute: whether it moved in it, and
+/// the difference between its ends.
+fn in_last_minute(series: &Series, now_ms: u64, noise: f64) -> Growth {
+    let (step, _) = TIERS[0];
+    let then_ms = now_ms.saturating_sub(MINUTE_MS) / step * step;
+    let mut cells = series.cells(0, then_ms, now_ms);
+    let Some(first) = cells.next().filter(|first| first.0 == then_ms && now_ms >= MINUTE_MS) else {
+        return Growth::NotYet;
+    };
+    let (mut low, mut high, mut last) = (first.1, first.1, first.1);
+    for (_, cell) in cells {
+        (low, high, last) = (low.min(cell), high.max(cell), cell);
+    }
+    if f64::from(high - low) <= noise {
         return Growth::Steady;
     }
-    Growth::Changing { per_minute: per_minute(net) }
+    Growth::Changing { per_minute: per_minute(f64::from(last) - f64::from(first.1)) }
 }
 
 /// What a series says that held one value in all cells from the first to the last: what its points
@@ -146,12 +163,6 @@ fn median_slope(points: &[(f64, f64)]) -> Option<f64> {
 fn median(values: &mut [f64]) -> Option<f64> {
     let middle = values.len() / 2;
     (!values.is_empty()).then(|| *values.select_nth_unstable_by(middle, f64::total_cmp).1)
-}
-
-fn over_last_minute(points: &[(f64, f64)]) -> f64 {
-    let Some(last) = points.last() else { return 0.0 };
-    let before = points.iter().rev().find(|p| last.0 - p.0 >= 1.0).or(points.first());
-    before.map_or(0.0, |p| (last.1 - p.1) / (last.0 - p.0).max(0.5))
 }
 
 fn per_minute(kib: f64) -> BytesPerMinute {
@@ -251,6 +262,45 @@ mod tests {
             of(120, |n| if n < 100 { 1_000_000 } else { 5_000_000 }),
             Growth::Changing { .. }
         ));
+    }
+
+    #[test]
+    fn a_change_is_the_difference_of_a_minute_and_its_word_is_of_the_same_minute() {
+        // Up by 16 GiB for 30 s, and back by 15 of them; asked at every second after it.
+        let gib = 1_048_576;
+        let kib = |n: u64| {
+            let risen = if n < 100 { 0 } else { gib };
+            70 * gib + risen + if (100..130).contains(&n) { 15 * gib } else { 0 }
+        };
+        for now in 101..=220 {
+            let growth = of(now, kib);
+            let within = |n: u64| kib(n.max(now - 60));
+            let (low, high) = (now - 60..=now)
+                .map(within)
+                .fold((u64::MAX, 0), |(low, high), at| (low.min(at), high.max(at)));
+            match growth {
+                Growth::Changing { per_minute } => {
+                    let difference = kib(now) as f64 - kib(now - 60) as f64;
+                    assert!((per_minute.0 / 1_024.0 - difference).abs() < 1.0, "{now}: {growth:?}");
+                }
+                Growth::Steady => assert!(high - low < 100_000, "{now}: {low} {high}"),
+                Growth::NotYet | Growth::Trend { .. } => {}
+            }
+            if (131..=159).contains(&now) {
+                assert!(
+                    matches!(growth, Growth::Changing { per_minute } if per_minute.0 > 0.0),
+                    "{now}"
+                );
+            }
+            if (161..=189).contains(&now) {
+                assert!(
+                    matches!(growth, Growth::Changing { per_minute } if per_minute.0 < 0.0),
+                    "{now}"
+                );
+            }
+        }
+        // Less than a minute is no minute.
+        assert_eq!(of(45, |n| if n < 30 { 1_000_000 } else { 9_000_000 }), Growth::NotYet);
     }
 
     #[test]

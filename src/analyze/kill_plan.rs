@@ -41,6 +41,9 @@ pub struct PlanRow {
     pub name: String,
     /// Its memory by GPU; a survivor has that of the dead whose memory it keeps.
     pub bytes: Vec<ExpectedBytes>,
+    /// Another one of the plan that has the memory which both keep counted as its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shares_with: Option<Pid>,
     /// Why it is in the plan. May hold hostile text.
     pub reason: String,
     /// Whether its verdict allows the one-key kill.
@@ -51,6 +54,23 @@ impl PlanRow {
     /// On all GPUs.
     pub fn total(&self) -> Bytes {
         self.bytes.iter().map(|share| share.bytes).sum()
+    }
+
+    /// The same in words; of one whose memory another of the plan has: that it is shared.
+    pub fn holds(&self) -> String {
+        match self.shares_with {
+            _ if !self.bytes.is_empty() => self.total().to_string(),
+            Some(_) => "shared".to_owned(),
+            None => "-".to_owned(),
+        }
+    }
+
+    /// Why it is in the plan, and with whom it shares. May hold hostile text.
+    pub fn why(&self) -> String {
+        match self.shares_with {
+            Some(pid) => format!("keeps what {pid} keeps; {}", self.reason),
+            None => self.reason.clone(),
+        }
     }
 }
 
@@ -185,7 +205,10 @@ fn settle(
         for part in &bytes {
             add(&mut settled.expected, part);
         }
-        settled.rows.push((row(&member, &rows, bytes), target(&member)));
+        let carrier = settled.rows.iter().find(|(other, _)| keeps_the_same(view, &rows, other.id));
+        let shares_with = carrier.map(|(other, _)| other.id.pid).filter(|_| bytes.is_empty());
+        let row = PlanRow { shares_with, ..row(&member, &rows, bytes) };
+        settled.rows.push((row, target(&member)));
     }
     settled
 }
@@ -224,6 +247,18 @@ fn share(
     sums
 }
 
+/// Whether a process keeps the memory of a dead one that another keeps too.
+fn keeps_the_same(view: &View, rows: &[&Holder], other: ProcId) -> bool {
+    rows.iter().any(|row| {
+        let id = row.id;
+        view.holders.iter().any(|ghost| {
+            ghost.gpu == row.gpu
+                && ghost.survivors.contains(&other)
+                && id.is_some_and(|id| ghost.survivors.contains(&id))
+        })
+    })
+}
+
 fn row(member: &Member<'_>, rows: &[&Holder], bytes: Vec<ExpectedBytes>) -> PlanRow {
     let zombie = rows.iter().any(|holder| holder.verdict.zombie);
     let main_fact = |evidence: &[Evidence]| {
@@ -241,6 +276,7 @@ fn row(member: &Member<'_>, rows: &[&Holder], bytes: Vec<ExpectedBytes>) -> Plan
         user: member.process.user.clone(),
         name: member.process.short_name(),
         bytes,
+        shares_with: None,
         reason,
         zombie,
     }
@@ -276,7 +312,7 @@ fn objection(
         return Some(refusal(process, "belongs to the kernel or is its first process", None));
     }
     if matches!(view.freshness, Freshness::Past) {
-        let reason = "this is an earlier moment: go back to the present first";
+        let reason = "this is an earlier moment";
         return Some(refusal(process, reason, None));
     }
     if let Some(why) = rows.iter().find_map(|holder| hopeless(holder)) {

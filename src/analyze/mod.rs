@@ -8,6 +8,7 @@ mod freshness;
 mod growth;
 mod holders;
 mod job;
+mod judged;
 mod kept;
 mod kill_plan;
 mod kill_proof;
@@ -24,6 +25,7 @@ pub mod xid;
 
 pub mod select;
 
+pub use judged::Judged;
 pub use kept::Kept;
 pub use kill_plan::{ExpectedBytes, KillPlan, PlanRow, Refusal, freed_by, plan, zombies};
 pub use kill_proof::{Freed, KillProof, Remaining, kill_proof};

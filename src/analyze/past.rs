@@ -3,32 +3,37 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::build::{counts, is_dead};
+use super::judged::{self, Conclusion, Judged};
 use super::ledger::Entry;
 use super::workload::recognise;
-use super::{
-    Class, Counts, Evidence, Fragmentation, GpuView, Growth, Holder, Ledger, Moment, Verdict, View,
-    Weight, growth, xid,
-};
+use super::{Fragmentation, GpuView, Growth, Holder, Ledger, Moment, View, growth, xid};
 use crate::history::{GpuTrack, History, HolderTrack, TIERS, to_bytes};
-use crate::ids::{GpuUuid, Pid, Stamp};
-use crate::sample::{Earlier, GpuSample, Memory, Reading, UnreadLists, Utilization, Why};
+use crate::ids::quick::Set;
+use crate::ids::{GpuUuid, Pid, ProcId, Stamp};
+use crate::sample::{
+    Earlier, GpuProc, GpuSample, Memory, ProcSample, Reading, UnreadLists, Utilization, Why,
+};
 use crate::units::{Bytes, Celsius, Milliwatts, Percent};
 
-/// Builds it. What was not kept is absent; process facts are the last that were known.
-pub fn build(history: &History, moment: &Moment, at_ms: u64) -> View {
+/// Builds it. Verdicts are those of then, where they are kept. What was not kept is absent.
+pub fn build(history: &History, moment: &Moment, at_ms: u64, judged: &Judged) -> View {
     let mut view = View::empty(history, moment);
     let back = moment.now.boot_ms.saturating_sub(at_ms);
     view.at = Stamp { boot_ms: at_ms, wall_ms: moment.now.wall_ms.saturating_sub(back) };
     view.gpus_age_ms = Some(0);
-    view.procs_age_ms = None;
+    view.procs_age_ms = judged.covers(at_ms).then_some(0);
     view.driver_cost = None;
     let now_ms = history.latest().map_or(at_ms, |latest| latest.boot_ms);
     let mut tracks: Vec<_> =
         history.gpus().filter(|track| track.used.at(at_ms, now_ms).is_some()).collect();
     tracks.sort_by_key(|track| order(history, track));
-    view.holders = holders(history, &tracks, at_ms, now_ms);
+    view.holders = holders(history, &tracks, judged, (at_ms, now_ms));
+    let zombies = view.holders.iter().filter(|holder| holder.verdict.zombie);
+    let zombies: Set<ProcId> = zombies.filter_map(|holder| holder.id).collect();
+    let all = (&tracks[..], &zombies);
     view.gpus =
-        tracks.iter().map(|track| gpu(history, track, &tracks, &view, (at_ms, now_ms))).collect();
+        tracks.iter().map(|track| gpu(history, track, all, &view, (at_ms, now_ms))).collect();
     view
 }
 
@@ -43,7 +48,7 @@ fn order(history: &History, track: &GpuTrack) -> (usize, u32) {
 fn gpu(
     history: &History,
     track: &GpuTrack,
-    all: &[&GpuTrack],
+    (all, zombies): (&[&GpuTrack], &Set<ProcId>),
     view: &View,
     (at_ms, now_ms): (u64, u64),
 ) -> GpuView {
@@ -61,11 +66,11 @@ fn gpu(
     let entries: Vec<_> = view
         .holders
         .iter()
-        .filter(|holder| holder.gpu == *own || instance(&holder.gpu))
+        .filter(|holder| holder.listed && (holder.gpu == *own || instance(&holder.gpu)))
         .map(|holder| Entry {
             bytes: holder.bytes,
-            of_dead: false,
-            cached: Reading::Absent(Why::NotAsked),
+            of_dead: is_dead(holder),
+            cached: Reading::Absent(Why::NotKept),
         })
         .collect();
     let memory = track.facts.memory.map(|memory| Memory {
@@ -76,7 +81,10 @@ fn gpu(
     let exact = step_ms == TIERS[0].0;
     let ledger = memory.map(|memory| Ledger::add_up(&memory, &entries, exact));
     GpuView {
-        sample: sample(track, memory, at_ms, now_ms),
+        sample: GpuSample {
+            processes: listed(view, &here),
+            ..sample(track, memory, at_ms, now_ms)
+        },
         freshness: view.freshness.clone(),
         growth: if exact {
             growth::of_series(&track.used, at_ms, memory.value().map(|memory| memory.free))
@@ -84,19 +92,30 @@ fn gpu(
             Growth::NotYet
         },
         allocated_growth: Growth::NotYet,
-        counts: Counts {
-            holders: u32::try_from(here.len()).unwrap_or(u32::MAX),
-            ..Counts::default()
-        },
+        counts: counts(&here, zombies),
         unaccounted_causes: Vec::new(),
         ledger,
         xids: xid::of(history, &track.facts, at_ms),
     }
 }
 
+/// The driver's list, as far as it is kept. Without the looks of then it says nothing.
+fn listed(view: &View, here: &[&Holder]) -> Reading<Vec<GpuProc>> {
+    let row = |holder: &&&Holder| GpuProc {
+        pid: holder.pid,
+        used: holder.bytes,
+        kinds: holder.kinds,
+        sm: holder.sm,
+        gpu_instance: None,
+        compute_instance: None,
+    };
+    let rows = here.iter().filter(|holder| holder.listed).map(|holder| row(&holder)).collect();
+    view.procs_age_ms.map(|_| rows).ok_or(Why::NotKept).into()
+}
+
 /// What never changes stays; what was not kept is absent.
 fn sample(track: &GpuTrack, memory: Reading<Memory>, at_ms: u64, now_ms: u64) -> GpuSample {
-    let absent = Why::NotAsked;
+    let absent = Why::NotKept;
     let kept = |series: &crate::history::Series| series.at(at_ms, now_ms).map(|found| found.0);
     // A share of the memory's time was not kept: utilization is whole or absent.
     let utilization = kept(&track.sm)
@@ -123,13 +142,18 @@ fn sample(track: &GpuTrack, memory: Reading<Memory>, at_ms: u64, now_ms: u64) ->
     }
 }
 
-fn holders(history: &History, gpus: &[&GpuTrack], at_ms: u64, now_ms: u64) -> Vec<Holder> {
+fn holders(
+    history: &History,
+    gpus: &[&GpuTrack],
+    judged: &Judged,
+    (at_ms, now_ms): (u64, u64),
+) -> Vec<Holder> {
+    let place = |uuid: &GpuUuid| gpus.iter().position(|gpu| gpu.facts.uuid == *uuid);
     let mut found: Vec<(usize, &HolderTrack, Bytes)> = history
         .holders()
         .filter_map(|track| {
-            let place = gpus.iter().position(|gpu| gpu.facts.uuid == track.gpu)?;
             let (cell, _) = track.bytes.at(at_ms, now_ms)?;
-            Some((place, track, to_bytes(cell)))
+            Some((place(&track.gpu)?, track, to_bytes(cell)))
         })
         .collect();
     // What a GPU in MIG mode lists is left to its instances, where they list it too.
@@ -140,27 +164,58 @@ fn holders(history: &History, gpus: &[&GpuTrack], at_ms: u64, now_ms: u64) -> Ve
         .collect();
     found.retain(|(_, track, _)| !repeated.contains(&(track.gpu.clone(), track.pid)));
     found.sort_by_key(|(place, track, bytes)| (*place, std::cmp::Reverse(*bytes), track.pid));
-    found.into_iter().map(|(_, track, bytes)| holder(track, bytes, at_ms)).collect()
+    let listed = found.into_iter().map(|(_, track, bytes)| {
+        let known = judged.of(&track.gpu, track.pid, at_ms).filter(|(known, _)| known.listed);
+        holder(track, bytes, known, (at_ms, now_ms))
+    });
+    let others = judged.unlisted(at_ms).into_iter().filter(|(gpu, ..)| place(gpu).is_some());
+    listed
+        .chain(others.map(|(gpu, pid, known, from_ms)| unlisted(gpu, pid, known, (from_ms, at_ms))))
+        .collect()
 }
 
-fn holder(track: &HolderTrack, bytes: Bytes, at_ms: u64) -> Holder {
-    let age = track.facts.as_ref().map(|facts| at_ms.saturating_sub(facts.started_boot_ms));
+/// Who it was: what a process used is kept of no earlier moment.
+fn then(facts: &Arc<ProcSample>, ended: bool) -> Arc<ProcSample> {
+    let why = if ended { Why::Gone } else { Why::NotKept };
+    let mut facts = crate::history::slim(ProcSample::clone(facts));
+    (facts.cpu, facts.rss) = (Reading::Absent(why), Reading::Absent(why));
+    facts.server = None;
+    Arc::new(facts)
+}
+
+fn holder(
+    track: &HolderTrack,
+    bytes: Bytes,
+    known: Option<(&Conclusion, u64)>,
+    (at_ms, now_ms): (u64, u64),
+) -> Holder {
+    let ended = known.is_some_and(|(known, _)| known.id.is_none());
+    // Without a verdict of then it is only known to have lived until a look that found it.
+    let lived = known.is_some() || track.alive_ms.is_some_and(|alive_ms| alive_ms >= at_ms);
+    let age_ms = match &track.facts {
+        None => Reading::Absent(Why::Gone),
+        Some(_) if ended => Reading::Absent(Why::Gone),
+        Some(facts) if lived => Reading::Value(at_ms.saturating_sub(facts.started_boot_ms)),
+        Some(_) => Reading::Absent(Why::NotKept),
+    };
+    let peak = track.bytes.highest_until(at_ms, now_ms).map(to_bytes);
     Holder {
         gpu: track.gpu.clone(),
         index: track.index,
         pid: track.pid,
-        id: track.id,
-        kinds: track.kinds,
+        id: known.map_or(track.id, |(known, _)| known.id),
+        kinds: known.map_or(track.kinds, |(known, _)| known.kinds),
         listed: true,
         bytes: Reading::Value(bytes),
-        peak: track.peak.ok_or(Why::NotSupported).into(),
-        growth: Growth::NotYet,
-        sm: Reading::Absent(Why::NotAsked),
-        process: track.facts.clone(),
-        age_ms: age.ok_or(Why::Gone).into(),
-        verdict: verdict(),
-        survivors: Vec::new(),
-        allocator: None,
+        peak: peak.ok_or(Why::NotKept).into(),
+        growth: growth_of(track, at_ms, now_ms),
+        sm: Reading::Absent(Why::NotKept),
+        process: track.facts.as_ref().map(|facts| then(facts, ended)),
+        age_ms,
+        verdict: known
+            .map_or_else(judged::not_kept, |(known, from_ms)| known.verdict(from_ms, at_ms)),
+        survivors: known.map_or_else(Vec::new, |(known, _)| known.survivors.clone()),
+        allocator: Some(Reading::Absent(Why::NotKept)),
         fragmentation: Fragmentation::None,
         server: None,
         workload: track
@@ -171,14 +226,36 @@ fn holder(track: &HolderTrack, bytes: Bytes, at_ms: u64) -> Holder {
     }
 }
 
-/// Nothing is judged in the past, and nothing there can be ended.
-fn verdict() -> Verdict {
-    let text = "this is an earlier moment: verdicts are of the present".to_owned();
-    Verdict {
-        class: Class::Unknown,
-        zombie: false,
-        since_ms: None,
-        evidence: vec![Evidence { key: "past", weight: Weight::Neutral, text }],
-        manager: None,
+/// How it moved, as long as that is kept second by second.
+fn growth_of(track: &HolderTrack, at_ms: u64, now_ms: u64) -> Growth {
+    let exact = track.bytes.at(at_ms, now_ms).is_some_and(|(_, step)| step == TIERS[0].0);
+    if exact { growth::of_series(&track.bytes, at_ms, None) } else { Growth::NotYet }
+}
+
+fn unlisted(gpu: &GpuUuid, pid: Pid, known: &Conclusion, (from_ms, at_ms): (u64, u64)) -> Holder {
+    let process = known.process.as_ref().map(|facts| then(facts, false));
+    let age = process.as_ref().map(|facts| at_ms.saturating_sub(facts.started_boot_ms));
+    Holder {
+        gpu: gpu.clone(),
+        index: known.index,
+        pid,
+        id: known.id,
+        kinds: known.kinds,
+        listed: false,
+        bytes: known.bytes,
+        peak: known.bytes,
+        growth: Growth::NotYet,
+        sm: Reading::Absent(Why::NotKept),
+        age_ms: age.ok_or(Why::NotKept).into(),
+        verdict: known.verdict(from_ms, at_ms),
+        survivors: Vec::new(),
+        allocator: Some(Reading::Absent(Why::NotKept)),
+        fragmentation: Fragmentation::None,
+        server: None,
+        workload: process
+            .as_deref()
+            .and_then(|facts| recognise(facts, &[]).known().cloned())
+            .map(Arc::new),
+        process,
     }
 }

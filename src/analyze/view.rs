@@ -128,7 +128,7 @@ pub enum Growth {
     Steady,
     /// It moves, and not steadily.
     Changing {
-        /// Over the last minute.
+        /// The difference to what it was a minute before.
         per_minute: BytesPerMinute,
     },
     /// It moves steadily.

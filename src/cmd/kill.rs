@@ -94,9 +94,10 @@ fn cannot_tell(why: &str, form: Form) -> anyhow::Result<Exit> {
 fn describe(plan: &KillPlan, view: &View) -> String {
     let mut text = format!("{}\n", title(plan));
     for row in &plan.rows {
-        let bytes = if row.bytes.is_empty() { "-".to_owned() } else { row.total().to_string() };
+        let bytes = row.holds();
         let user = row.user.value().map_or("?", String::as_str);
-        let reason = clean(&row.reason);
+        let why = row.why();
+        let reason = clean(&why);
         text += &format!(
             "  {:>7}  {:<8} {:<16} {bytes:>9}  {reason}\n",
             row.id.pid,
@@ -199,7 +200,7 @@ fn report(
             json!({
                 "pid": row.id.pid, "start": row.id.start_ticks, "user": row.user,
                 "name": clean(&row.name), "bytes": row.total(), "reason": clean(&row.reason),
-                "zombie": row.zombie,
+                "zombie": row.zombie, "shares_with": row.shares_with,
             })
         })
         .collect();

@@ -6,6 +6,7 @@ mod rows;
 mod stack;
 mod tier;
 mod track;
+mod weight;
 mod xids;
 
 use std::collections::VecDeque;
@@ -23,7 +24,7 @@ pub use chart::{BusyPoint, ChartPoint};
 pub use devices::{gpu_of, gpu_of_device};
 pub use stack::StackPoint;
 pub use tier::{Cell, Series, TIERS};
-pub use track::{GpuTrack, HolderTrack, ProcTrack, UseTrack, to_bytes};
+pub use track::{GpuTrack, HolderTrack, ProcTrack, UseTrack, slim, to_bytes};
 
 /// GPUs and MIG instances that are remembered: 16 GPUs of 7 instances each, and room.
 const MAX_GPUS: usize = 160;
@@ -58,7 +59,7 @@ pub struct Look {
 }
 
 /// What was seen so far, thinned out with age, in bounded memory.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct History {
     latest: Option<Stamp>,
     gpu_tick: Option<GpuTick>,
@@ -330,11 +331,6 @@ impl History {
     /// Whether the driver lists the pid on any GPU.
     pub fn is_listed(&self, pid: Pid) -> bool {
         self.listed.contains(&pid)
-    }
-
-    /// Runs kept for all holders together, 8 bytes each, and rows: for the self-check.
-    pub fn weight(&self) -> (usize, usize) {
-        (self.runs, self.live_rows + self.dead.len())
     }
 }
 

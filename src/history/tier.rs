@@ -158,6 +158,23 @@ impl Series {
         (value != NONE).then_some(value)
     }
 
+    /// The highest figure up to and including `at_ms`, and of nothing that came after it.
+    pub fn highest_until(&self, at_ms: u64, now_ms: u64) -> Option<Cell> {
+        let mut highest = self.at(at_ms, now_ms).map(|found| found.0);
+        let mut end_ms = u64::MAX;
+        for (tier, (step, kept)) in self.tiers.iter().zip(TIERS) {
+            let begins_ms = (u64::from(slot(now_ms, step)) + 1).saturating_sub(kept) * step;
+            // The cell that holds `at_ms` may hold what came after it.
+            let end = end_ms.min(at_ms / step * step);
+            if end > begins_ms {
+                let value = tier.highest(slot(begins_ms, step), slot(end - 1, step));
+                highest = highest.max((value != NONE).then_some(value));
+            }
+            end_ms = begins_ms;
+        }
+        highest
+    }
+
     /// The figures of one width from `from_ms` to `to_ms`, oldest first, as (milliseconds, figure);
     /// cells without one are left out.
     pub fn cells(

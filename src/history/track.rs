@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::tier::{Cell, NONE, Series};
 use crate::ids::{GpuIndex, GpuUuid, Pid, ProcId};
-use crate::sample::{GpuProc, GpuSample, ProcKinds, ProcSample, ProcState};
+use crate::sample::{GpuProc, GpuSample, ProcKinds, ProcSample, ProcState, Reading, Why};
 use crate::units::Bytes;
 
 /// Former parents kept per process.
@@ -84,7 +84,7 @@ impl GpuTrack {
 
 fn without_list(sample: &GpuSample) -> GpuSample {
     GpuSample {
-        processes: crate::sample::Reading::Absent(crate::sample::Why::NotAsked),
+        processes: Reading::Absent(Why::NotAsked),
         mig: sample.mig.clone(),
         uuid: sample.uuid.clone(),
         name: sample.name.clone(),
@@ -201,6 +201,7 @@ impl HolderTrack {
             // from a process's start to its first memory takes far longer.
             if at_ms >= self.first_ms {
                 self.missing_looks = self.missing_looks.saturating_add(1);
+                self.ended();
             }
             return;
         };
@@ -209,6 +210,7 @@ impl HolderTrack {
             Some(id) if id != process.id && !holds => {
                 self.reused_by = Some(process.id);
                 self.deviceless_looks = self.deviceless_looks.saturating_add(1);
+                self.ended();
                 return;
             }
             _ => {}
@@ -225,19 +227,21 @@ impl HolderTrack {
         }
     }
 
+    /// Its process is not there any more: who it was stays known, what it used is nothing now.
+    fn ended(&mut self) {
+        let Some(facts) = self.facts.as_mut() else { return };
+        if [facts.cpu.why(), facts.rss.why()] != [Some(Why::Gone); 2] {
+            let facts = Arc::make_mut(facts);
+            facts.cpu = Reading::Absent(Why::Gone);
+            facts.rss = Reading::Absent(Why::Gone);
+        }
+    }
+
     /// It left the lists: keeps what a look into the past needs, and no more.
     pub(super) fn close(&mut self, at_ms: u64) {
         self.bytes.push(at_ms, NONE, false);
         self.bytes.shrink();
-        if let Some(facts) = self.facts.take() {
-            let mut slim = Arc::unwrap_or_clone(facts);
-            slim.environment = None;
-            slim.allocator = None;
-            slim.model_files = Vec::new();
-            slim.listens = Vec::new();
-            slim.cmdline = slim.cmdline.map(shortened);
-            self.facts = Some(Arc::new(slim));
-        }
+        self.facts = self.facts.take().map(|facts| Arc::new(slim(Arc::unwrap_or_clone(facts))));
     }
 
     /// Takes up again what was closed.
@@ -245,6 +249,16 @@ impl HolderTrack {
         self.missing_looks = 0;
         self.deviceless_looks = 0;
     }
+}
+
+/// What a look into the past needs of a process: who it was.
+pub fn slim(mut facts: ProcSample) -> ProcSample {
+    facts.environment = None;
+    facts.allocator = None;
+    facts.model_files = Vec::new();
+    facts.listens = Vec::new();
+    facts.cmdline = facts.cmdline.map(shortened);
+    facts
 }
 
 fn shortened(arguments: Vec<String>) -> Vec<String> {

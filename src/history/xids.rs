@@ -12,7 +12,7 @@ const MAX_EVENTS: usize = 512;
 const MAX_COUNTS: usize = 4_096;
 
 /// The events, and how many there were.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Xids {
     events: VecDeque<XidEvent>,
     counts: BTreeMap<(GpuUuid, u64), u64>,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::record::span::{SPAN_BYTES, Span};
 use crate::record::{Header, ReadError, Reader};
+use crate::sample::Tick;
 
 /// Entries that an index keeps. Every 64 ticks make one, so that this is two years at one second.
 const MAX_ENTRIES: usize = 1 << 20;
@@ -85,10 +86,10 @@ fn read_up_to(file: &mut impl Read, into: &mut [u8]) -> std::io::Result<usize> {
     Ok(read.len())
 }
 
-/// A recording in a file.
+/// A recording in a file, or one that is built in.
 #[derive(Debug)]
 pub struct Recording {
-    file: Arc<File>,
+    bytes: Stored,
     header: Option<Header>,
     index: Index,
 }
@@ -97,10 +98,20 @@ impl Recording {
     /// Opens a file, reads its header and its index.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let file = Arc::new(File::open(path)?);
-        let at = |offset| BufReader::new(ReadAt { file: Arc::clone(&file), offset });
-        let header = Reader::new(at(0))?.header().cloned();
         let index = Index::scan(&mut &*file)?;
-        Ok(Self { file, header, index })
+        Self::over(Stored::File(file), index)
+    }
+
+    /// The same of one that lies in memory.
+    pub fn built_in(bytes: &'static [u8]) -> Result<Self, ReadError> {
+        let index = Index::scan(&mut std::io::Cursor::new(bytes))?;
+        Self::over(Stored::BuiltIn(bytes), index)
+    }
+
+    fn over(bytes: Stored, index: Index) -> Result<Self, ReadError> {
+        let first = BufReader::new(ReadAt { bytes: bytes.clone(), offset: 0 });
+        let header = Reader::new(first)?.header().cloned();
+        Ok(Self { bytes, header, index })
     }
 
     /// What it says of itself; `None` where that is damaged.
@@ -116,9 +127,30 @@ impl Recording {
     /// Its ticks from shortly before `boot_ms` on (milliseconds since boot), or all of them.
     /// Readers of one recording do not disturb each other.
     pub fn ticks(&self, boot_ms: Option<u64>) -> Result<Reader<impl Read + use<>>, ReadError> {
-        let offset = boot_ms.and_then(|at| self.index.offset_before(at));
-        let file = Arc::clone(&self.file);
-        let input = BufReader::new(ReadAt { file, offset: offset.unwrap_or(0) });
+        self.read_from(boot_ms.and_then(|at| self.index.offset_before(at)))
+    }
+
+    /// Its ticks without the first `passed` of them. A file that is damaged before those has fewer
+    /// in a frame than its signpost says: there the count is another.
+    pub fn ticks_after(
+        &self,
+        passed: u64,
+    ) -> Result<impl Iterator<Item = Tick> + use<>, ReadError> {
+        let (mut ticks, mut before, mut offset) = (0_u64, 0, None);
+        for entry in self.index.entries() {
+            (before, offset) = (ticks, Some(entry.offset));
+            ticks = ticks.saturating_add(u64::from(entry.span.ticks));
+            if ticks > passed {
+                break;
+            }
+        }
+        let rest = usize::try_from(passed.saturating_sub(before)).unwrap_or(usize::MAX);
+        Ok(self.read_from(offset.filter(|_| passed > 0))?.map_while(Result::ok).skip(rest))
+    }
+
+    fn read_from(&self, offset: Option<u64>) -> Result<Reader<impl Read + use<>>, ReadError> {
+        let (bytes, from) = (self.bytes.clone(), offset.unwrap_or(0));
+        let input = BufReader::new(ReadAt { bytes, offset: from });
         match offset {
             Some(_) => Ok(Reader::resumed(input, self.header.clone())),
             None => Reader::new(input),
@@ -126,16 +158,29 @@ impl Recording {
     }
 }
 
-/// Reads a shared file from a place of its own.
+/// Where its bytes are.
+#[derive(Debug, Clone)]
+enum Stored {
+    File(Arc<File>),
+    BuiltIn(&'static [u8]),
+}
+
+/// Reads what is shared from a place of its own.
 #[derive(Debug)]
 struct ReadAt {
-    file: Arc<File>,
+    bytes: Stored,
     offset: u64,
 }
 
 impl Read for ReadAt {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.file.read_at(into, self.offset)?;
+        let read = match &self.bytes {
+            Stored::File(file) => file.read_at(into, self.offset)?,
+            Stored::BuiltIn(bytes) => {
+                let start = usize::try_from(self.offset).unwrap_or(usize::MAX);
+                bytes.get(start..).unwrap_or_default().read(into)?
+            }
+        };
         self.offset += read as u64;
         Ok(read)
     }

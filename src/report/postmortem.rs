@@ -143,18 +143,18 @@ fn growth(facts: &Facts<'_>) -> String {
     let Some(largest) = holders.max_by_key(|holder| holder.bytes.get()) else {
         return "unknown".to_owned();
     };
-    let per_minute = |slope: f64| {
+    let size = |slope: f64| {
         let sign = if slope < 0.0 { '-' } else { '+' };
-        format!("{sign}{} a minute", Bytes(slope.abs() as u64))
+        format!("{sign}{}", Bytes(slope.abs() as u64))
     };
     match largest.growth {
         Growth::NotYet => "too short a run to tell".to_owned(),
         Growth::Steady => "none".to_owned(),
         Growth::Changing { per_minute: slope } => {
-            format!("{}, not steadily", per_minute(slope.0))
+            format!("{} in the last minute, not steadily", size(slope.0))
         }
         Growth::Trend { per_minute: slope, .. } => {
-            format!("{}, steadily, up to the end", per_minute(slope.0))
+            format!("{} a minute, steadily, up to the end", size(slope.0))
         }
     }
 }

@@ -152,8 +152,8 @@ fn row(row: &crate::analyze::PlanRow) -> DialogRow {
             Reading::Absent(_) => "?".to_owned(),
         },
         command: row.name.clone(),
-        bytes: if row.bytes.is_empty() { "-".to_owned() } else { row.total().to_string() },
-        note: row.reason.clone(),
+        bytes: row.holds(),
+        note: row.why(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the loop owns: the history, the view made of it, the state of the screen, and where ticks
 //! come from.
 
+mod earlier;
 mod feed;
 mod hosts;
 mod pair;
@@ -22,7 +23,7 @@ use crate::runtime::kill::Killing;
 use crate::runtime::models::Models;
 use crate::runtime::options::{Options, absent, blank};
 use crate::runtime::remote::fleet::Fleet;
-use crate::runtime::replaying::{Foreseen, Replaying};
+use crate::runtime::replaying::{Foreseen, Replaying, Rewound};
 use crate::runtime::sampler::Sampled;
 use crate::sample::{Gap, GapCause, Tick};
 use crate::source::SourceError;
@@ -45,6 +46,8 @@ pub enum Answer {
     Foreseen(Box<Foreseen>),
     /// Whether anybody is attached to the multiplexer, which has changed.
     Attached(bool),
+    /// An earlier moment of a recording.
+    Rewound(Rewound),
 }
 
 /// The state of a session.
@@ -82,6 +85,7 @@ pub struct Live {
     seen_gpus: bool,
     stale: bool,
     conclusions: Conclusions,
+    held: Option<earlier::Held>,
     pub(super) rhythm: Rhythm,
     /// What need not wake the loop.
     pub pair: Pair,
@@ -133,6 +137,7 @@ impl Live {
             seen_gpus: false,
             stale: false,
             conclusions: Conclusions::default(),
+            held: None,
             rhythm: Rhythm::default(),
             pair: Pair::default(),
             complaint: None,
@@ -157,6 +162,7 @@ impl Live {
         }
         (self.from, self.fleet) = (from, None);
         (self.history, self.timeline) = (History::new(), Timeline::new());
+        (self.conclusions, self.held) = (Conclusions::default(), None);
         self.seen_gpus = false;
         self.broken = (false, false);
         self.stale = true;
@@ -191,8 +197,9 @@ impl Live {
         if let Some(text) = crate::runtime::journal::complaint() {
             self.app.message = Some(ui::Message { text, error: true });
         }
+        let of_processes = earlier::is_look(&tick);
+        let at = tick.at();
         if self.is_replay() {
-            self.now = tick.at();
             let damaged = |gap: &Gap| gap.cause == GapCause::Damaged;
             self.broken.0 = matches!(&tick, Tick::Gap(gap) if damaged(gap));
             if self.broken.0 && !std::mem::replace(&mut self.broken.1, true) {
@@ -200,7 +207,11 @@ impl Live {
             }
         }
         self.history.take(tick);
+        if self.is_replay() {
+            self.now = self.history.latest().unwrap_or(at);
+        }
         self.timeline.follow(&self.history);
+        self.follow_unseen(of_processes);
         // What is shown while paused does not change.
         self.stale |= !self.is_paused();
     }
@@ -253,16 +264,23 @@ impl Live {
             return self.show_hosts();
         }
         self.stale = false;
+        if self.shows_earlier() {
+            return self.sum_up_hosts();
+        }
         // The last one goes first: what it held is what the next one needs.
         self.view.holders = Vec::new();
         self.view.gpus = Vec::new();
-        self.view = self.conclusions.view(&self.history, &self.moment());
+        self.view = self.built();
         crate::runtime::journal::look(&self.view);
         self.narrow();
         if matches!(self.feed, Feed::Driver { .. }) {
             self.models.complete(&mut self.view);
         }
         let wanted = self.app.wanted_size;
+        if self.is_replay() {
+            // The same moment gives the same, whichever was shown before.
+            self.conclusions.anew();
+        }
         self.conclusions.rules(&self.view, wanted, &mut self.findings);
         self.app.fit = wanted.and_then(|w| rules::closest(&self.view, w, &self.findings));
         self.sum_up_hosts();

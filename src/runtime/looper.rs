@@ -182,7 +182,7 @@ impl Looper {
         self.draw_at = due.or(self.draw_at);
     }
 
-    /// What somebody was asked for.
+    /// What another thread has found out.
     fn answered(&mut self, answer: Answer) -> io::Result<()> {
         match answer {
             Answer::NoGpu(absence) => {
@@ -199,6 +199,10 @@ impl Looper {
             }
             Answer::Foreseen(found) => self.live.foreseen(*found),
             Answer::Attached(_) => self.spare(),
+            Answer::Rewound(found) => {
+                self.live.rewound(found);
+                self.want_frame(Duration::ZERO);
+            }
         }
         Ok(())
     }

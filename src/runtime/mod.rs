@@ -27,6 +27,7 @@ pub mod probing;
 pub mod reload;
 pub mod remote;
 pub mod replaying;
+pub mod rewind;
 pub mod rights;
 pub mod run_host;
 pub mod run_job;

@@ -17,6 +17,9 @@ use crate::source::{Source, SourceError, Wants};
 /// Ticks in flight at the most; the player waits for the loop.
 const IN_FLIGHT: usize = 64;
 
+/// A tick that is behind another by more than this is not of its moment: recordings can be joined.
+const MOMENT_MS: u64 = 1_000;
+
 /// What is asked of a player. The newest wish counts.
 #[derive(Debug, Default)]
 struct Wish {
@@ -148,8 +151,9 @@ where
     I: Iterator<Item = Result<Tick, E>> + Send,
     E: Display,
 {
+    let mut given_ms = None;
     loop {
-        match next(&mut source, desk)? {
+        match next(&mut source, desk, given_ms)? {
             Some(Next::Give) => {}
             Some(Next::Again) => continue,
             Some(Next::Leave) | None => return Ok(()),
@@ -159,6 +163,7 @@ where
             let mut wish = desk.lock();
             wish.samples = wish.samples.saturating_sub(1);
         }
+        given_ms = given_ms.max(Some(tick.at().boot_ms));
         if to.blocking_send(Sampled::Tick(Box::new(tick))).is_err() {
             return Ok(());
         }
@@ -166,7 +171,11 @@ where
 }
 
 /// Waits as long as the tick ahead is not due; `None` at the end.
-fn next<I, E>(source: &mut ReplaySource<I>, desk: &Desk) -> Result<Option<Next>, SourceError>
+fn next<I, E>(
+    source: &mut ReplaySource<I>,
+    desk: &Desk,
+    given_ms: Option<u64>,
+) -> Result<Option<Next>, SourceError>
 where
     I: Iterator<Item = Result<Tick, E>>,
     E: Display,
@@ -175,6 +184,11 @@ where
     let mut wish = desk.lock();
     if wish.closed {
         return Ok(Some(Next::Leave));
+    }
+    // A moment is all of its ticks: it is never held between two of them.
+    let behind_ms = given_ms.and_then(|given_ms| given_ms.checked_sub(ahead.boot_ms));
+    if behind_ms.is_some_and(|ms| ms < MOMENT_MS) {
+        return Ok(Some(Next::Give));
     }
     if let Some(run_to) = wish.run_to {
         if ahead.boot_ms <= run_to {

@@ -14,6 +14,7 @@ use crate::record::{Reader, Recording};
 use crate::runtime::clock;
 use crate::runtime::live::{Answer, DEMO, From, Live};
 use crate::runtime::player::Remote;
+use crate::runtime::rewind::Rewinder;
 use crate::sample::{KillEvent, KillMark, KillMarked, KillStep, ProcSample, Tick};
 use crate::ui::time::Play;
 use crate::ui::{Charts, PlayStep, Position};
@@ -26,11 +27,25 @@ pub struct Foreseen {
     line: Option<Timeline>,
 }
 
+/// An earlier moment of a recording, made again.
+#[derive(Debug)]
+pub struct Rewound {
+    stop: Arc<AtomicBool>,
+    /// Which, in milliseconds since boot.
+    pub at_ms: u64,
+    /// What was known then; absent where the recording cannot be read any more.
+    pub history: Option<Box<History>>,
+}
+
 /// A recording under way.
 #[derive(Debug, Default)]
 pub struct Replaying {
     /// Tells the player how to go on.
     pub remote: Remote,
+    /// Makes earlier moments again, where the recording can be read twice.
+    pub rewinder: Option<Rewinder>,
+    /// The earlier moment that is shown.
+    pub rewound: Option<Rewound>,
     stop: Arc<AtomicBool>,
     line: Option<Timeline>,
 }
@@ -39,7 +54,8 @@ impl Replaying {
     /// Begins to read ahead, where the recording can be read twice. It is no loss where there is no
     /// thread for it: then only what was played is known.
     pub fn begin(from: &From, answer_to: &Sender<Answer>) -> Self {
-        let new = Self::default();
+        let mut new = Self::default();
+        new.rewinder = new.rewinder_of(from, answer_to);
         let (stop, to) = (Arc::clone(&new.stop), answer_to.clone());
         let thread = || std::thread::Builder::new().name("foresee".to_owned());
         match from {
@@ -56,6 +72,34 @@ impl Replaying {
             _ => {}
         }
         new
+    }
+
+    /// It is a loss where there is no thread for it, and no more than that: then less is known of
+    /// earlier moments.
+    fn rewinder_of(&self, from: &From, answer_to: &Sender<Answer>) -> Option<Rewinder> {
+        let (stop, to) = (Arc::clone(&self.stop), answer_to.clone());
+        let tell = move |at_ms, history: Option<History>| {
+            let (stop, history) = (Arc::clone(&stop), history.map(Box::new));
+            let _ = to.blocking_send(Answer::Rewound(Rewound { stop, at_ms, history }));
+        };
+        match from {
+            From::Demo => Rewinder::spawn(|| Recording::built_in(DEMO).ok(), tell).ok(),
+            From::File(path, _) if path.as_os_str() != "-" => {
+                let path = path.clone();
+                Rewinder::spawn(move || Recording::open(&path).ok(), tell).ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether an earlier moment is of this recording.
+    pub fn takes(&self, found: &Rewound) -> bool {
+        Arc::ptr_eq(&found.stop, &self.stop)
+    }
+
+    /// Whether this earlier moment is there.
+    pub fn is_at(&self, at_ms: u64) -> bool {
+        self.rewound.as_ref().is_some_and(|rewound| rewound.at_ms == at_ms)
     }
 }
 
@@ -106,6 +150,9 @@ fn ahead(
 
 /// What the screen asks of the past.
 pub struct Past<'a> {
+    /// All that was seen.
+    whole: &'a History,
+    /// What was known at the moment that is shown.
     history: &'a History,
     line: &'a Timeline,
 }
@@ -113,17 +160,19 @@ pub struct Past<'a> {
 impl<'a> Past<'a> {
     /// Of what was seen, and of what is known of the rest of a recording.
     pub fn new(history: &'a History, line: &'a Timeline, replaying: &'a Replaying) -> Self {
-        Self { history, line: replaying.line.as_ref().unwrap_or(line) }
+        let again = replaying.rewound.as_ref().and_then(|again| again.history.as_deref());
+        let line = replaying.line.as_ref().unwrap_or(line);
+        Self { whole: history, history: again.unwrap_or(history), line }
     }
 }
 
 impl Charts for Past<'_> {
     fn latest(&self) -> Option<Stamp> {
-        self.history.latest()
+        self.whole.latest()
     }
 
     fn oldest(&self) -> Option<Stamp> {
-        self.history.oldest()
+        self.whole.oldest()
     }
 
     fn gpu(&self, gpu: &GpuUuid, span_ms: (u64, u64), columns: usize) -> Vec<Option<ChartPoint>> {
@@ -191,6 +240,7 @@ impl Live {
         self.age();
         let Some(play) = self.app.play else { return };
         self.replaying.remote.set(play.speed, play.paused || self.app.position != Position::Live);
+        self.rewind();
         match step {
             PlayStep::AsSet => {}
             PlayStep::RunTo(boot_ms) => self.replaying.remote.run_to(boot_ms),

@@ -30,6 +30,8 @@ pub enum Why {
     NotAsked,
     /// It needs a second look, which is yet to come.
     NotYet,
+    /// It was known then; of an earlier moment it is not kept.
+    NotKept,
     /// An answer came and it cannot be true; it was dropped and counted.
     Nonsense,
     /// The layout of what was read is not known to this version.
@@ -42,7 +44,7 @@ impl Why {
     /// A failure without a number.
     pub(super) const UNTOLD: Self = Self::Failed(-1);
 
-    const NAMED: [(Self, &'static str, &'static str); 13] = [
+    const NAMED: [(Self, &'static str, &'static str); 14] = [
         (Self::NotSupported, "not_supported", "not supported here"),
         (Self::NoPermission, "no_permission", "no permission"),
         (Self::OldDriver, "old_driver", "the driver is too old"),
@@ -54,6 +56,7 @@ impl Why {
         (Self::Gone, "gone", "the process has ended"),
         (Self::NotAsked, "not_asked", "not asked for"),
         (Self::NotYet, "not_yet", "not yet known"),
+        (Self::NotKept, "not_kept", "not kept for earlier moments"),
         (Self::Nonsense, "nonsense", "the answer made no sense"),
         (Self::UnknownLayout, "unknown_layout", "unknown layout"),
     ];

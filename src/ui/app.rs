@@ -334,6 +334,11 @@ impl App {
         self.scope.as_ref().and_then(known).or_else(of_row).or_else(first)
     }
 
+    /// Whether an earlier moment is shown.
+    pub fn is_earlier(&self) -> bool {
+        self.position != Position::Live
+    }
+
     /// Says something in the message line.
     pub fn say(&mut self, text: impl Into<String>) {
         self.message = Some(Message { text: text.into(), error: false });

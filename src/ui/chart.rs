@@ -120,24 +120,41 @@ pub fn stacked(
         let others = [point.others, point.unaccounted, reserved].into_iter().zip(rest);
         let parts: Vec<(Bytes, Layer)> = parts.chain(others).collect();
         let full: Bytes = parts.iter().map(|part| part.0).sum();
-        // Something is held: it can be seen, however little it is.
-        let least = usize::from(point.used() > Bytes::ZERO);
-        let height = scaled(full, whole, usize::from(rows)).max(least);
-        for level in 0..height {
-            // The part that the middle of the cell lies in; of the topmost cell the last one.
-            let middle =
-                u128::from(whole.0) * (2 * level as u128 + 1) / (2 * u128::from(rows.max(1)));
-            let mut sum = 0_u128;
-            let found = parts.iter().find(|part| {
-                sum += u128::from(part.0.0);
-                sum > middle
-            });
-            let largest = || parts.iter().rev().find(|part| part.0 > Bytes::ZERO);
-            if let Some((_, layer)) = found.or_else(largest) {
+        // Whatever is held can be seen, and the peak's mark stands in the topmost cell.
+        let least = match point.used() {
+            Bytes::ZERO => 0,
+            used => covered(used, whole, usize::from(rows)),
+        };
+        let held = parts.len() - 1;
+        for level in 0..scaled(full, whole, usize::from(rows)).max(least) {
+            let edge = |level: usize| u128::from(whole.0) * level as u128 / u128::from(rows.max(1));
+            let cell = (edge(level), edge(level + 1));
+            // The driver's own never hides a holder.
+            if let Some(layer) = most_of(&parts[..held], cell).or_else(|| most_of(&parts, cell)) {
                 canvas.cell(x, rows - 1 - level as u16, layer.glyph, layer.style);
             }
         }
     }
+}
+
+/// The layer that takes most of a stretch, of equal ones the lowest.
+fn most_of(parts: &[(Bytes, Layer)], (from, to): (u128, u128)) -> Option<Layer> {
+    let (mut sum, mut most) = (0_u128, (0_u128, None));
+    for (bytes, layer) in parts {
+        let begin = sum;
+        sum += u128::from(bytes.0);
+        let inside = sum.min(to).saturating_sub(begin.max(from));
+        if inside > most.0 {
+            most = (inside, Some(*layer));
+        }
+    }
+    most.1
+}
+
+/// Steps that a share reaches into.
+fn covered(bytes: Bytes, whole: Bytes, steps: usize) -> usize {
+    let share = bytes.0 as f64 / whole.0.max(1) as f64;
+    ((share * steps as f64).ceil() as usize).clamp(1, steps.max(1))
 }
 
 /// What one column of dots shows: solid up to `solid`, a line from `line` to before `used`.
@@ -211,4 +228,24 @@ fn scaled(bytes: Bytes, whole: Bytes, steps: usize) -> usize {
     }
     let share = bytes.0 as f64 / whole.0 as f64;
     ((share * steps as f64).round() as usize).min(steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_of_the_layer_that_takes_most_of_it() {
+        let layer = |glyph| Layer { glyph, style: Style::default() };
+        let parts = [(Bytes::gib(70), layer("a")), (Bytes::gib(16), layer("b"))];
+        let gib = |n: u64| u128::from(Bytes::gib(n).0);
+        let glyph = |from, to| most_of(&parts, (gib(from), gib(to))).map(|layer| layer.glyph);
+        assert_eq!(glyph(60, 80), Some("a"));
+        assert_eq!(glyph(66, 86), Some("b"));
+        assert_eq!(glyph(80, 100), Some("b"), "the topmost cell is of what reaches into it");
+        assert_eq!(glyph(86, 100), None);
+        // 72 and 87 of 140 GiB in seven rows are another height, as the mark of a peak has it.
+        let rows = |gib: u64| covered(Bytes::gib(gib), Bytes::gib(140), 7);
+        assert_eq!((rows(72), rows(87), rows(140), rows(0)), (4, 5, 7, 1));
+    }
 }

@@ -35,6 +35,9 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
     if action.row().group == Group::Time {
         return time::act(app, action, context);
     }
+    if app.is_earlier() && acts_on_now(action) {
+        return earlier(app);
+    }
     match action {
         Action::Quit if matches!(app.page, Page::Main | Page::NoGpu(_)) => {
             return vec![Effect::Quit];
@@ -82,6 +85,21 @@ pub fn act(app: &mut App, action: Action, key: Option<Key>, context: Context<'_>
         // Those that move and those of time are taken above.
         _ => {}
     }
+    vec![Effect::Redraw]
+}
+
+/// What is of no use in an earlier moment: whom it names may be anybody now.
+const fn acts_on_now(action: Action) -> bool {
+    matches!(action, Action::Kill | Action::KillChoose | Action::KillZombies | Action::Look)
+}
+
+fn earlier(app: &mut App) -> Vec<Effect> {
+    if app.recording.is_some() {
+        app.say("this is a recording: nothing can be ended in it");
+        return vec![Effect::Redraw];
+    }
+    let key = app.settings.keys.label(Action::Live, true);
+    app.say(format!("this is an earlier moment: {key} goes back to now"));
     vec![Effect::Redraw]
 }
 

@@ -122,6 +122,29 @@ fn time_goes_back_and_forth_within_what_is_kept() {
 }
 
 #[test]
+fn in_an_earlier_moment_nothing_is_ended_and_the_keys_say_so() {
+    let mut desk = Desk::new(scenes::one_gpu());
+    assert!(desk.screen().contains("x kill") || desk.screen().contains("press z"));
+    desk.keys("p");
+    let words = "this is an earlier moment: End goes back to now";
+    for key in ["x", "X", "z"] {
+        assert_eq!(desk.keys(key), []);
+        assert!(desk.screen().contains(words), "{key}: {}", desk.screen());
+        assert!(!desk.app.choosing && desk.app.kill.is_none());
+        desk.keys("j");
+        let footer = desk.screen().lines().last().unwrap().to_owned();
+        assert!(!footer.contains("x kill") && !footer.contains("press z"), "{footer}");
+    }
+    desk.keys("<end>");
+    assert_eq!(desk.keys("z"), [Effect::PlanZombies]);
+    // In a recording it is another reason.
+    desk.app.recording = Some("story".to_owned());
+    desk.keys("p");
+    assert_eq!(desk.keys("z"), []);
+    assert!(desk.screen().contains("this is a recording: nothing can be ended in it"));
+}
+
+#[test]
 fn the_detail_has_tabs_and_leads_back() {
     let mut desk = Desk::new(scenes::one_gpu());
     desk.keys("<enter>");

@@ -3,6 +3,7 @@
 
 use super::Live;
 use crate::runtime::clock;
+use crate::runtime::conclude::Conclusions;
 use crate::runtime::options::blank;
 use crate::runtime::remote::fleet::News;
 use crate::ui::{Page, Position};
@@ -32,6 +33,8 @@ impl Live {
             fleet.selected = to;
         }
         self.swap();
+        // Verdicts of the past are kept of the machine that is shown.
+        (self.conclusions, self.held) = (Conclusions::default(), None);
         let app = &mut self.app;
         (app.selected, app.scope, app.position) = (None, None, Position::Live);
         app.marks.clear();

@@ -84,6 +84,17 @@ pub fn holder(canvas: &mut Canvas<'_>, scene: &Scene<'_>, holder: &Holder, rows:
     }
 }
 
+/// How long a chart is, in milliseconds: no longer than the machine had been up.
+pub fn lasts_ms(scene: &Scene<'_>) -> u64 {
+    scene.app.settings.chart_ms.min(scene.context.view.at.boot_ms)
+}
+
+/// The same in words, in whole minutes from two of them on.
+pub fn lasts(scene: &Scene<'_>) -> String {
+    let ms = lasts_ms(scene);
+    span(if ms < 120_000 { ms } else { (ms + 30_000) / 60_000 * 60_000 })
+}
+
 /// The top of an axis: the next half power of two, so that it seldom changes.
 fn scale(most: Bytes) -> Bytes {
     let mut top = Bytes::mib(64);
@@ -116,7 +127,7 @@ impl Plot {
         let rows = area.height.saturating_sub(u16::from(axis)).max(1);
         let width = area.width.saturating_sub(LABELS);
         // Both ends belong to it.
-        let span_ms = (to.saturating_sub(scene.app.settings.chart_ms), to + 1);
+        let span_ms = (to - lasts_ms(scene), to + 1);
         Self { area: Rect { width, height: rows, ..area }, rows, axis, span_ms, top, left: width }
     }
 

@@ -275,8 +275,10 @@ pub fn movement(doc: &mut Doc, scene: &Scene<'_>, holder: &Holder) {
     if let Some(full) = full {
         doc.line(&full, theme.warn);
     }
-    doc.fact("holds", &known(&holder.bytes, Bytes::to_string));
-    doc.fact("at most", &known(&holder.peak, Bytes::to_string));
+    doc.fact("holds", &holds(scene, holder));
+    if holder.listed {
+        doc.fact("at most", &known(&holder.peak, Bytes::to_string));
+    }
     if let Some(process) = &holder.process {
         doc.fact("host memory", &known(&process.rss, Bytes::to_string));
         doc.fact("CPU", &known(&process.cpu, |cpu| format!("{:.0} %", cpu.0)));
@@ -295,6 +297,31 @@ pub fn movement(doc: &mut Doc, scene: &Scene<'_>, holder: &Holder) {
     if !others.is_empty() {
         doc.fact("elsewhere", &others.join(", "));
     }
+}
+
+/// What it holds. Of one that is in no list nobody tells its own share: of a survivor it is known
+/// whose memory it keeps, and with whom.
+fn holds(scene: &Scene<'_>, holder: &Holder) -> String {
+    if holder.listed || holder.bytes.value().is_some() {
+        return known(&holder.bytes, Bytes::to_string);
+    }
+    let kept: Vec<String> = kept_by(&scene.context.view.holders, holder)
+        .map(|ghost| {
+            let others = ghost.survivors.iter().filter(|id| Some(**id) != holder.id);
+            let others: Vec<String> = others.map(|id| id.pid.to_string()).collect();
+            let bytes = known(&ghost.bytes, Bytes::to_string);
+            let of = format!("{bytes} of {}", ghost.pid);
+            if others.is_empty() { of } else { format!("{of}, shared with {}", others.join(", ")) }
+        })
+        .collect();
+    if kept.is_empty() { "not told for this one".to_owned() } else { kept.join("; ") }
+}
+
+/// The dead whose memory a survivor keeps.
+fn kept_by<'a>(all: &'a [Holder], holder: &Holder) -> impl Iterator<Item = &'a Holder> {
+    let (id, gpu) = (holder.id, holder.gpu.clone());
+    all.iter()
+        .filter(move |ghost| ghost.gpu == gpu && id.is_some_and(|id| ghost.survivors.contains(&id)))
 }
 
 /// The variables that matter to GPU memory; never others.

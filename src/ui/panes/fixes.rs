@@ -99,7 +99,7 @@ fn nothing(scene: &Scene<'_>) -> &'static str {
     let unlisted = view.gpus.iter().any(|gpu| gpu.sample.is_partly_listed());
     match &view.freshness {
         _ if hides => "nothing else to mend",
-        Freshness::Past if !looked => "a moment of the past is not judged",
+        Freshness::Past if !looked => "not kept for this earlier moment",
         _ if !looked => "not known yet",
         _ if unlisted => "nothing to mend, as far as can be seen",
         _ => "nothing to mend",

@@ -3,7 +3,7 @@
 use super::Scene;
 use crate::fields::own_line;
 use crate::ui::action::Action;
-use crate::ui::app::{Drawn, Hit, Page, PromptKind};
+use crate::ui::app::{Drawn, Hit, Page, Position, PromptKind};
 use crate::ui::ledger::count;
 use crate::ui::paint::Canvas;
 
@@ -76,7 +76,7 @@ fn below(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &Drawn) -> u16 {
 fn zombies(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) -> u16 {
     let theme = canvas.look.theme;
     let marked = scene.app.marks.len();
-    if marked > 0 {
+    if marked > 0 && may_end(scene) {
         let key = scene.app.settings.keys.label(Action::Kill, canvas.look.glyphs.ascii);
         return canvas.put(1, 0, &format!("{marked} marked: press {key}"), theme.accent);
     }
@@ -91,8 +91,8 @@ fn zombies(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) -> u16
     }
     let key = scene.app.settings.keys.label(Action::KillZombies, canvas.look.glyphs.ascii);
     let narrow = canvas.width() < 60;
-    // In a recording nothing can be ended.
-    if scene.app.recording.is_some() {
+    // In a recording nothing can be ended, nor in an earlier moment.
+    if !may_end(scene) {
         return canvas.put(1, 0, &format!("{}, {bytes}", count(n, "zombie")), theme.bad);
     }
     let words = if narrow {
@@ -117,10 +117,15 @@ fn elsewhere(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn) -> u
     end
 }
 
-/// Whether a key has something to act on now. In a recording nothing can be ended.
+/// Whether anything can be ended: not in a recording, and not in an earlier moment.
+fn may_end(scene: &Scene<'_>) -> bool {
+    scene.app.recording.is_none() && scene.app.position == Position::Live
+}
+
+/// Whether a key has something to act on now.
 fn can_be_done(scene: &Scene<'_>, action: Action) -> bool {
     match action {
-        Action::Kill => scene.app.recording.is_none(),
+        Action::Kill => may_end(scene),
         Action::Copy => !scene.app.findings(scene.context).is_empty(),
         _ => true,
     }
@@ -132,7 +137,7 @@ fn keys(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, left: u16
         Back, Copy, Demo, Detail, Filter, Fixes, Help, Kill, Leave, Live, NextGpu, NextHost, Open,
         Quit, RetryHost, Sort, Tree,
     };
-    let past = scene.app.position != crate::ui::app::Position::Live;
+    let past = scene.app.position != Position::Live;
     let time = if past { Live } else { Back };
     let many = scene.app.hosts.is_many();
     let away = matches!(

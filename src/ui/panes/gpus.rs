@@ -16,10 +16,9 @@ use crate::fields::gpu_label;
 use crate::sample::{GpuSample, Seldom, Why};
 use crate::ui::action::Action;
 use crate::ui::app::{Drawn, Hit};
+use crate::ui::gpu_words;
 use crate::ui::ledger;
 use crate::ui::paint::Canvas;
-
-use crate::ui::gpu_words;
 
 /// How the GPUs are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

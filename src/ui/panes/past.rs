@@ -8,7 +8,7 @@ use crate::analyze::{GpuView, Ledger};
 use crate::history::BusyPoint;
 use crate::sample::Seldom;
 use crate::ui::paint::Canvas;
-use crate::ui::words::{clock, span, trend};
+use crate::ui::words::{clock, trend};
 use crate::ui::{chart, gpu_words, ledger};
 
 /// One row of history, and where it leads.
@@ -16,7 +16,7 @@ pub fn line(canvas: &mut Canvas<'_>, scene: &Scene<'_>, gpu: &GpuView, ledger: &
     let theme = canvas.look.theme;
     let end = canvas.width().saturating_sub(1);
     let start = forecast(canvas, gpu, 3, end);
-    let label = format!("  {}", span(scene.app.settings.chart_ms));
+    let label = format!("  {}", charts::lasts(scene));
     let most = start.saturating_sub(4 + label.len() as u16);
     let columns = most.min(canvas.width() / 2).min(60);
     let points = points(scene, gpu, usize::from(columns));
@@ -66,7 +66,7 @@ pub fn area(
     let peak = charts::gpu(&mut canvas.part(part), scene, (gpu, ledger), segments);
     let end = area.width.saturating_sub(1);
     forecast(canvas, gpu, top, end);
-    let last = format!("last {}", span(scene.app.settings.chart_ms));
+    let last = format!("last {}", charts::lasts(scene));
     let peak = peak.map_or_else(String::new, |(at, bytes)| {
         let time = clock(at, scene.app.settings.utc_offset_s, false);
         format!("peak {bytes} at {time}")
@@ -101,7 +101,7 @@ fn busy(
     let theme = canvas.look.theme;
     let figure = 6;
     let columns = room.saturating_sub(WORDS[1].len() as u16 + figure + 1).min(30);
-    let times = (scene.context.view.at.boot_ms, scene.app.settings.chart_ms);
+    let times = (scene.context.view.at.boot_ms, charts::lasts_ms(scene));
     let Some(points) = scene.context.history.busy(&gpu.sample.uuid, times, columns.into()) else {
         return;
     };
@@ -124,6 +124,6 @@ fn points(
     columns: usize,
 ) -> Vec<Option<crate::history::ChartPoint>> {
     let to = scene.context.view.at.boot_ms;
-    let from = to.saturating_sub(scene.app.settings.chart_ms);
+    let from = to - charts::lasts_ms(scene);
     scene.context.history.gpu(&gpu.sample.uuid, (from, to), columns)
 }

@@ -9,7 +9,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::Scene;
-use crate::analyze::{GpuView, Holder};
+use crate::analyze::{Freshness, GpuView, Holder};
 use crate::fields::{self, Align, FieldId};
 use crate::sample::text::width;
 use crate::ui::app::{Drawn, Hit};
@@ -245,6 +245,7 @@ fn command(
 
 fn unaccounted(canvas: &mut Canvas<'_>, columns: &[Placed], y: u16, gpu: &GpuView, bytes: Bytes) {
     let theme = canvas.look.theme;
+    let past = gpu.freshness == Freshness::Past;
     for column in columns {
         let label;
         let (text, style) = match column.field.id {
@@ -260,6 +261,7 @@ fn unaccounted(canvas: &mut Canvas<'_>, columns: &[Placed], y: u16, gpu: &GpuVie
             }
             FieldId::Command => match gpu.unaccounted_causes.first() {
                 Some(cause) => (cause.text.as_str(), theme.text),
+                None if past => ("its causes are not kept for earlier moments", theme.dim),
                 None => ("no process listed", theme.dim),
             },
             _ => ("-", theme.dim),

@@ -1,0 +1,30 @@
+//! How much a history keeps, and of when.
+
+use super::{GpuTrack, History, HolderTrack};
+use crate::ids::quick::Map;
+
+impl History {
+    /// Runs kept for all holders together, 8 bytes each, and rows: for the self-check.
+    pub fn weight(&self) -> (usize, usize) {
+        (self.runs, self.live_rows + self.dead.len())
+    }
+
+    /// Whether anything is known of a moment (milliseconds since boot): no in a gap, and before the
+    /// beginning.
+    pub fn knows(&self, at_ms: u64) -> bool {
+        let now_ms = self.latest.map_or(at_ms, |latest| latest.boot_ms);
+        self.gpus.values().any(|track| track.used.at(at_ms, now_ms).is_some())
+    }
+
+    /// Runs of all series, those of the GPUs among them: what a copy of it takes, 8 bytes each.
+    pub fn runs(&self) -> usize {
+        let of_gpu = |track: &GpuTrack| {
+            let series = [&track.used, &track.allocated, &track.sm];
+            let rest = [&track.memory_busy, &track.temperature, &track.power];
+            series.into_iter().chain(rest).map(super::Series::weight).sum::<usize>()
+        };
+        let rows = self.live.values().flat_map(Map::values).chain(&self.dead);
+        let of_rows: usize = rows.map(|row: &HolderTrack| row.bytes.weight()).sum();
+        self.gpus.values().map(of_gpu).sum::<usize>() + of_rows
+    }
+}

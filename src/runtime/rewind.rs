@@ -1,0 +1,189 @@
+//! Moments of a recording, made again from its ticks: the history as it was then. A thread of its own
+//! does it, since it reads the file.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::history::History;
+use crate::record::Recording;
+use crate::sample::{GapCause, Tick};
+
+/// Ticks between two checkpoints, as long as there is room for all of them.
+const EVERY: u64 = 64;
+/// Checkpoints that are kept of the whole recording.
+const MOST: usize = 48;
+/// And around the moment that was shown last, where those are far apart.
+const NEAR: usize = 8;
+/// Runs of all series of all checkpoints together, 8 bytes each.
+const MAX_RUNS: usize = 6_000_000;
+
+/// A history, and how many ticks it was made of.
+#[derive(Debug, Clone)]
+struct Checkpoint {
+    ticks: u64,
+    /// The latest of them, milliseconds since boot.
+    highest_ms: u64,
+    history: History,
+}
+
+impl Checkpoint {
+    fn empty() -> Self {
+        Self { ticks: 0, highest_ms: 0, history: History::new() }
+    }
+
+    fn take(&mut self, tick: Tick) {
+        self.highest_ms = self.highest_ms.max(tick.at().boot_ms);
+        self.ticks += 1;
+        self.history.take(tick);
+    }
+}
+
+/// Goes to moments of a recording, each from the checkpoint before it.
+#[derive(Debug)]
+pub struct Rewind {
+    recording: Recording,
+    every: u64,
+    kept: Vec<Checkpoint>,
+    near: Vec<Checkpoint>,
+}
+
+impl Rewind {
+    /// In a recording.
+    pub const fn new(recording: Recording) -> Self {
+        Self { recording, every: EVERY, kept: Vec::new(), near: Vec::new() }
+    }
+
+    /// The history of a moment (milliseconds since boot): what the ticks up to it have told, as if
+    /// they had been played. `None` where the recording cannot be read any more.
+    pub fn to(&mut self, at_ms: u64) -> Option<History> {
+        let before = self.kept.iter().chain(&self.near).filter(|kept| kept.highest_ms <= at_ms);
+        let mut now =
+            before.max_by_key(|kept| kept.ticks).cloned().unwrap_or_else(Checkpoint::empty);
+        // Behind damage ticks cannot be counted from the signposts of the file.
+        let mut whole = true;
+        for tick in self.recording.ticks_after(now.ticks).ok()? {
+            if tick.at().boot_ms > at_ms {
+                break;
+            }
+            whole &= !matches!(&tick, Tick::Gap(gap) if gap.cause == GapCause::Damaged);
+            now.take(tick);
+            if whole && now.ticks.is_multiple_of(EVERY) {
+                self.keep(&now);
+            }
+        }
+        Some(now.history)
+    }
+
+    fn keep(&mut self, now: &Checkpoint) {
+        let known = |kept: &[Checkpoint]| kept.iter().any(|one| one.ticks == now.ticks);
+        if known(&self.kept) || known(&self.near) {
+            return;
+        }
+        if !now.ticks.is_multiple_of(self.every) {
+            if self.near.len() >= NEAR {
+                self.near.remove(0);
+            }
+            self.near.push(now.clone());
+            return;
+        }
+        self.kept.push(now.clone());
+        while self.kept.len() > MOST
+            || (self.kept.len() > 1 && runs(&self.kept) + runs(&self.near) > MAX_RUNS)
+        {
+            self.every *= 2;
+            let every = self.every;
+            self.kept.retain(|kept| kept.ticks.is_multiple_of(every));
+            self.near.clear();
+        }
+    }
+
+    /// Checkpoints that are kept, and the runs of their series: for the self-check.
+    pub fn weight(&self) -> (usize, usize) {
+        (self.kept.len() + self.near.len(), runs(&self.kept) + runs(&self.near))
+    }
+}
+
+fn runs(kept: &[Checkpoint]) -> usize {
+    kept.iter().map(|one| one.history.runs()).sum()
+}
+
+#[derive(Debug, Default)]
+struct Wish {
+    to: Option<u64>,
+    closed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Desk {
+    wish: Mutex<Wish>,
+    changed: Condvar,
+}
+
+impl Desk {
+    fn lock(&self) -> MutexGuard<'_, Wish> {
+        // Nothing that holds it can panic half-way.
+        self.wish.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the next wish; `None` where nobody has any more.
+    fn next(&self) -> Option<u64> {
+        let mut wish = self.lock();
+        loop {
+            if wish.closed {
+                return None;
+            }
+            if let Some(to) = wish.to.take() {
+                return Some(to);
+            }
+            wish = self.changed.wait(wish).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Asks the thread that goes to moments. Dropped, it ends.
+#[derive(Debug, Default)]
+pub struct Rewinder {
+    desk: Arc<Desk>,
+}
+
+impl Rewinder {
+    /// Starts the thread. `open` runs on it, and only once a moment is asked for; `tell` gets each
+    /// moment with its history, `None` where the recording cannot be read.
+    ///
+    /// # Errors
+    /// Where no thread is to be had.
+    pub fn spawn(
+        open: impl FnOnce() -> Option<Recording> + Send + 'static,
+        tell: impl Fn(u64, Option<History>) + Send + 'static,
+    ) -> io::Result<Self> {
+        let new = Self::default();
+        let desk = Arc::clone(&new.desk);
+        std::thread::Builder::new().name("rewind".to_owned()).stack_size(1 << 20).spawn(
+            move || {
+                let Some(mut to) = desk.next() else { return };
+                let mut rewind = open().map(Rewind::new);
+                loop {
+                    tell(to, rewind.as_mut().and_then(|rewind| rewind.to(to)));
+                    match desk.next() {
+                        Some(next) => to = next,
+                        None => return,
+                    }
+                }
+            },
+        )?;
+        Ok(new)
+    }
+
+    /// Asks for a moment. The newest wish counts.
+    pub fn ask(&self, at_ms: u64) {
+        self.desk.lock().to = Some(at_ms);
+        self.desk.changed.notify_all();
+    }
+}
+
+impl Drop for Rewinder {
+    fn drop(&mut self) {
+        self.desk.lock().closed = true;
+        self.desk.changed.notify_all();
+    }
+}
