@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn what_is_known_and_what_is_not_come_in_the_order_asked() {
         let memory = ProcessMemory::new(Pid(std::process::id()));
-        let window = Window::new(&memory, Limits::default(), &[]);
+        let window = Window::new(&memory, Limits::PATIENT, &[]);
         let numbers: Vec<u64> = (0..4000).collect();
         let at = |n: u64| numbers.as_ptr() as u64 + n * 8;
         let places = Places::of((0..2000).rev().map(at).chain([at(7)]).collect());

@@ -170,6 +170,12 @@ impl Limits {
         Self { bytes: 96 << 20, steps: 1 << 20, time: Duration::from_millis(100), blocks: 200_000 };
 }
 
+#[cfg(test)]
+impl Limits {
+    /// For tests, which may run beside many others.
+    pub const PATIENT: Self = Self { time: Duration::from_mins(1), ..Self::DEFAULT };
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self::DEFAULT
@@ -301,7 +307,7 @@ mod tests {
     #[test]
     fn limits_hold_before_anything_is_allocated() {
         let memory = own();
-        let limits = Limits { bytes: 64, ..Limits::default() };
+        let limits = Limits { bytes: 64, ..Limits::PATIENT };
         let window = Window::new(&memory, limits, &[]);
         let numbers = [1_u64; 16];
         let base = numbers.as_ptr() as u64;
@@ -318,7 +324,7 @@ mod tests {
         let numbers = [1_u64; 16];
         let base = numbers.as_ptr() as u64;
         let forbidden = [(base + 64, base + 72)];
-        let window = Window::new(&memory, Limits::default(), &forbidden);
+        let window = Window::new(&memory, Limits::PATIENT, &forbidden);
         for at in [0, 8, 0xfff, u64::MAX, u64::MAX - 7, 1 << 56, (1 << 56) - 4] {
             assert_eq!(window.word(at), Err(Fault::Unmapped(at)), "{at:#x}");
             assert!(window.scattered(&[at], 16).is_err());

@@ -122,10 +122,11 @@ impl Memory for Recorded {
 
 mod exact {
     use super::{Image, Recorded, all};
+    use crate::layouts::PATIENT;
     use vramlens::allocator::blocks::Picture;
     use vramlens::allocator::device::{Device, Grade};
     use vramlens::allocator::free::free_blocks;
-    use vramlens::allocator::memory::{Limits, Window};
+    use vramlens::allocator::memory::Window;
     use vramlens::allocator::stats::Statistics;
     use vramlens::ids::CudaOrdinal;
     use vramlens::units::Bytes;
@@ -192,7 +193,7 @@ mod exact {
         for image in all() {
             eprintln!("torch {} {}", image.torch, image.mode);
             let memory = Recorded::of(&image);
-            let window = Window::new(&memory, Limits::default(), &[]);
+            let window = Window::new(&memory, PATIENT, &[]);
             let device = Device::find(&window, CudaOrdinal(0), image.device);
             let mut device = device.unwrap().expect("the object");
             check_layout(&image, &device);

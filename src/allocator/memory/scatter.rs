@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn scattered_pieces_come_back_in_the_order_asked() {
         let memory = ProcessMemory::new(Pid(std::process::id()));
-        let window = Window::new(&memory, Limits::default(), &[]);
+        let window = Window::new(&memory, Limits::PATIENT, &[]);
         let numbers: Vec<u64> = (0..5000).collect();
         let base = numbers.as_ptr() as u64;
         let wanted: Vec<u64> = (0..2000).map(|n| (n * 7919) % 5000).chain([4999, 0, 0]).collect();
