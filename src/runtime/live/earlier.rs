@@ -106,6 +106,18 @@ impl Live {
         }
     }
 
+    /// The view of now, whatever is shown.
+    pub fn present(&mut self) -> View {
+        if !self.is_paused() {
+            self.rebuild();
+            return self.view.clone();
+        }
+        let moment = Moment { at_boot_ms: None, ..self.moment() };
+        let mut view = self.conclusions.view(&self.history, &moment);
+        crate::analyze::select::keep(&mut view, &self.options.gpus);
+        view
+    }
+
     /// While an earlier moment is shown, verdicts are still reached and kept.
     pub(super) fn follow_unseen(&mut self, of_processes: bool) {
         if of_processes && self.is_paused() && matches!(self.feed, Feed::Driver { .. }) {

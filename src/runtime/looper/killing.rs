@@ -76,8 +76,8 @@ impl Looper {
         if !self.live.killing.as_ref().is_some_and(kill::Killing::has_finished) {
             return Ok(());
         }
-        self.live.rebuild();
-        let proof = self.live.killing.as_ref().and_then(|killing| killing.proof(&self.live.view));
+        let now = self.live.present();
+        let proof = self.live.killing.as_ref().and_then(|killing| killing.proof(&now));
         if let Some(proof) = proof {
             self.live.killing = None;
             self.live.mark_proof(&proof.sentence);
