@@ -119,11 +119,11 @@ pub fn allocator(doc: &mut Doc, scene: &Scene<'_>, holder: &Holder, brief: bool)
     let theme = doc.look().theme;
     let sample = match &holder.allocator {
         None => {
-            doc.head_with("ALLOCATOR", "no basis: none was found in it", theme.dim);
+            doc.head_with("ALLOCATOR", "none was found in it", theme.dim);
             return;
         }
         Some(Reading::Absent(why)) => {
-            doc.head_with("ALLOCATOR", &format!("no basis: {}", why.words()), theme.dim);
+            doc.head_with("ALLOCATOR", &format!("cannot be told: {}", why.words()), theme.dim);
             if *why == Why::NoPermission {
                 doc.line("`vramlens doctor` says what would let it be read", theme.dim);
             }

@@ -11,7 +11,7 @@ use crate::ui::words::span;
 pub fn workload(doc: &mut Doc, scene: &Scene<'_>, holder: &Holder) {
     let theme = doc.look().theme;
     let Some(process) = &holder.process else {
-        doc.head_with("WORKLOAD", "no basis: the process cannot be read", theme.dim);
+        doc.head_with("WORKLOAD", "cannot be told: the process cannot be read", theme.dim);
         return;
     };
     match &holder.workload {
