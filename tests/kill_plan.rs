@@ -69,6 +69,8 @@ fn a_process_is_called_by_its_script_and_not_by_its_interpreter() {
         (&["ray::train /x/y.py"], "ray::train", "ray::train /x/y.py"),
         // What has no name of its own is called as the kernel calls it.
         (&["python", "-c", "import torch"], "pt_main", "python -c import torch"),
+        (&["python", "-B", "-c", "from x import y"], "pt_main", "python -B -c from x import y"),
+        (&["python", "-X", "dev", "-u", "a.py"], "a.py", "a.py"),
         (&["python", "-m"], "pt_main", "python -m"),
         (&["python"], "pt_main", "python"),
         (&[""], "pt_main", ""),

@@ -182,24 +182,35 @@ impl Slow {
         }
         let (ask, jobs) = sync_channel(BATCHES);
         let (answer, answers) = sync_channel(AHEAD);
-        let (root, running) = (self.root.clone(), Arc::clone(&self.abandoned));
-        running.fetch_add(1, Ordering::Relaxed);
+        let (root, running) = (self.root.clone(), Running::new(&self.abandoned));
         let body = move || {
+            let _until_it_ends = running;
             let answers = jobs.iter().flatten().map(|job| perform(&root, job));
             for one in answers {
                 if answer.send(one).is_err() {
                     break;
                 }
             }
-            running.fetch_sub(1, Ordering::Relaxed);
         };
         let thread = std::thread::Builder::new().name("proc-slow".to_owned());
-        let spawned = thread.stack_size(STACK).spawn(body);
-        if spawned.is_err() {
-            self.abandoned.fetch_sub(1, Ordering::Relaxed);
-            return None;
-        }
+        thread.stack_size(STACK).spawn(body).ok()?;
         Some(Worker { ask, answers })
+    }
+}
+
+/// Counts a thread for as long as it is there, however it ends.
+struct Running(Arc<AtomicUsize>);
+
+impl Running {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -41,13 +41,18 @@ impl ProcSample {
         if !INTERPRETERS.iter().any(|name| program.starts_with(name)) {
             return Some(0);
         }
-        if arguments.get(1).is_some_and(|argument| argument == "-c") {
-            return None;
+        let mut rest = arguments.iter().enumerate().skip(1);
+        while let Some((at, argument)) = rest.next() {
+            match argument.as_str() {
+                "-c" | "-e" => return None,
+                "-m" => return Some(at + 1).filter(|at| *at < arguments.len()),
+                // These have a value of their own.
+                "-W" | "-X" => _ = rest.next(),
+                option if option.is_empty() || option.starts_with('-') => {}
+                _ => return Some(at),
+            }
         }
-        let module = arguments.iter().position(|argument| argument == "-m").map(|at| at + 1);
-        let named = |argument: &String| !argument.starts_with('-') && !argument.is_empty();
-        let script = || arguments.iter().skip(1).position(named).map(|at| at + 1);
-        module.filter(|at| *at < arguments.len()).or_else(script)
+        None
     }
 }
 

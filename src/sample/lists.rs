@@ -61,10 +61,15 @@ impl GpuTick {
     /// A GPU on which a process that stands in no list, with these files open, may be listed all the
     /// same: one whose lists were not all read.
     pub fn may_list(&self, fds: &NvidiaFds) -> Option<&GpuSample> {
-        let opened = |gpu: &GpuSample| match gpu.minor.get() {
-            // A render node is not told apart by GPU.
-            Some(minor) => fds.drm || fds.minors.contains(&minor),
-            None => true,
+        let opened = |gpu: &GpuSample| {
+            // Instances have the device file of their GPU.
+            let parent = gpu.mig.as_ref().map(|info| &info.parent);
+            let whole = parent.and_then(|uuid| self.gpus.iter().find(|whole| whole.uuid == *uuid));
+            match whole.unwrap_or(gpu).minor.get() {
+                // A render node is not told apart by GPU.
+                Some(minor) => fds.drm || fds.minors.contains(&minor),
+                None => true,
+            }
         };
         self.gpus.iter().find(|gpu| opened(gpu) && self.is_partly_listed(gpu))
     }
