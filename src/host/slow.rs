@@ -101,6 +101,8 @@ pub(super) struct Slow {
     /// Questions without an outcome, and how many of them, from the first, the thread has.
     waiting: VecDeque<Job>,
     handed_over: usize,
+    /// Answers that came while others were being gathered: the thread need not wait for room.
+    answered: Vec<Answer>,
     /// How long one question may take.
     pub patience: Duration,
 }
@@ -113,6 +115,7 @@ impl Slow {
             abandoned: Arc::new(AtomicUsize::new(0)),
             waiting: VecDeque::new(),
             handed_over: 0,
+            answered: Vec::new(),
             patience,
         }
     }
@@ -122,6 +125,12 @@ impl Slow {
         self.waiting.push_back(job);
         if self.waiting.len() - self.handed_over >= AT_ONCE {
             self.hand_over();
+            let answers = self.worker.iter().flat_map(|worker| worker.answers.try_iter());
+            let before = self.answered.len();
+            self.answered.extend(answers);
+            let count = self.answered.len() - before;
+            self.waiting.drain(..count);
+            self.handed_over -= count;
         }
     }
 
@@ -131,6 +140,9 @@ impl Slow {
         let end = Instant::now() + budget;
         self.waiting.extend(jobs);
         let mut in_time = true;
+        for answer in self.answered.drain(..) {
+            take(Outcome::Answered(answer));
+        }
         while in_time && let Some(job) = self.waiting.front().copied() {
             self.hand_over();
             let Some(worker) = self.worker.as_ref().filter(|_| self.handed_over > 0) else { break };
