@@ -193,7 +193,7 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             [CompletionResult]::new('--theme', '--theme', [CompletionResultType]::ParameterName, 'The theme of the live view; `vramlens config --themes` lists them')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Any setting: --set kill.confirm=false')
             [CompletionResult]::new('--host', '--host', [CompletionResultType]::ParameterName, 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill')
-            [CompletionResult]::new('--redact', '--redact', [CompletionResultType]::ParameterName, 'Leave out arguments and names of users, host, units and jobs; no verdict changes by it')
+            [CompletionResult]::new('--redact', '--redact', [CompletionResultType]::ParameterName, 'Leave out arguments and names of users, host, units, jobs and models; no verdict changes by it')
             [CompletionResult]::new('--answer', '--answer', [CompletionResultType]::ParameterName, 'Answer the requests that come as lines on standard input, and end with it: the far end of `vramlens --host`. Only with `-`')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON instead of text')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Draw with ASCII characters only')

@@ -183,7 +183,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --theme 'The theme of the live view; `vramlens config --themes` lists them'
             cand --set 'Any setting: --set kill.confirm=false'
             cand --host 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill'
-            cand --redact 'Leave out arguments and names of users, host, units and jobs; no verdict changes by it'
+            cand --redact 'Leave out arguments and names of users, host, units, jobs and models; no verdict changes by it'
             cand --answer 'Answer the requests that come as lines on standard input, and end with it: the far end of `vramlens --host`. Only with `-`'
             cand --json 'Print JSON instead of text'
             cand --ascii 'Draw with ASCII characters only'

@@ -203,7 +203,7 @@ never\t'Never'
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l set -d 'Any setting: --set kill.confirm=false' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
-complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l redact -d 'Leave out arguments and names of users, host, units and jobs; no verdict changes by it'
+complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l redact -d 'Leave out arguments and names of users, host, units, jobs and models; no verdict changes by it'
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l answer -d 'Answer the requests that come as lines on standard input, and end with it: the far end of `vramlens --host`. Only with `-`'
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l ascii -d 'Draw with ASCII characters only'

@@ -25,6 +25,7 @@
 mod file;
 mod frames;
 mod index;
+mod kept;
 mod lines;
 mod note;
 mod pseudonyms;

@@ -1,9 +1,17 @@
 //! Names that stand for others: what is of one user, unit or job stays so, and nobody learns whose it
 //! is.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
+use super::kept;
+use crate::ids::GpuUuid;
 use crate::sample::EnvVar;
+
+/// Names of one kind that are remembered however long ago they were seen. Of more, whatever the look
+/// before did not have is forgotten: what comes back after that has a new name, and nobody else's.
+const MOST: usize = 1024;
 
 /// Numbers that stand for users begin here, as a distribution's ordinary users do.
 const FIRST_USER: u32 = 1000;
@@ -24,57 +32,92 @@ const COMMON: [&str; 12] = [
 ];
 const KINDS_OF_UNIT: [&str; 3] = ["service", "scope", "slice"];
 
-/// Words by which workers and their launchers are known, wherever in an argument they stand.
-const WORDS: [&str; 10] = [
-    "multiprocessing.spawn",
-    "multiprocessing.forkserver",
-    "multiprocessing.resource_t",
-    "compile_worker",
-    "torchrun",
-    "accelerate",
-    "vllm",
-    "sglang",
-    "ipykernel",
-    "colab_kernel",
-];
+/// What was seen, and its number: from 1, in the order of first sight, and never given twice.
+#[derive(Debug, Clone)]
+struct Numbers<K> {
+    known: BTreeMap<K, Seen>,
+    given: u64,
+    look: u64,
+}
 
-/// Variables that hold a setting and no name: whatever is no such value of them is left out, too.
-const SETTINGS: [&str; 22] = [
-    "ACCELERATE_MIXED_PRECISION",
-    "CUDA_DEVICE_ORDER",
-    "CUDA_MEMORY_FRACTION",
-    "CUDA_MODULE_LOADING",
-    "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
-    "CUDA_VISIBLE_DEVICES",
-    "JPY_PARENT_PID",
-    "LOCAL_RANK",
-    "LOCAL_WORLD_SIZE",
-    "NVIDIA_VISIBLE_DEVICES",
-    "PYTORCH_ALLOC_CONF",
-    "PYTORCH_CUDA_ALLOC_CONF",
-    "PYTORCH_HIP_ALLOC_CONF",
-    "PYTORCH_NO_CUDA_MEMORY_CACHING",
-    "RANK",
-    "TF_FORCE_GPU_ALLOW_GROWTH",
-    "TF_GPU_ALLOCATOR",
-    "WORLD_SIZE",
-    "XLA_CLIENT_MEM_FRACTION",
-    "XLA_PYTHON_CLIENT_ALLOCATOR",
-    "XLA_PYTHON_CLIENT_MEM_FRACTION",
-    "XLA_PYTHON_CLIENT_PREALLOCATE",
-];
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    number: u64,
+    look: u64,
+}
 
-/// Whose names were seen, in the order of their first sight.
-#[derive(Debug, Clone, Default)]
+impl<K: Ord> Numbers<K> {
+    const fn new() -> Self {
+        Self { known: BTreeMap::new(), given: 0, look: 0 }
+    }
+
+    fn of<Q: Ord + ToOwned<Owned = K> + ?Sized>(&mut self, name: &Q) -> u64
+    where
+        K: Borrow<Q>,
+    {
+        if let Some(seen) = self.known.get_mut(name) {
+            seen.look = self.look;
+            return seen.number;
+        }
+        self.given += 1;
+        self.known.insert(name.to_owned(), Seen { number: self.given, look: self.look });
+        self.given
+    }
+
+    fn begin_look(&mut self) {
+        if self.known.len() > MOST {
+            let last = self.look;
+            self.known.retain(|_, seen| seen.look == last);
+        }
+        self.look += 1;
+    }
+}
+
+impl Numbers<String> {
+    /// What is empty says that there is nothing.
+    fn text(&mut self, name: &str) -> String {
+        if name.is_empty() { String::new() } else { self.of(name).to_string() }
+    }
+}
+
+/// Whose names were seen.
+#[derive(Debug, Clone)]
 pub(super) struct Pseudonyms {
-    users: BTreeMap<u32, u32>,
-    units: BTreeMap<String, usize>,
-    jobs: BTreeMap<String, usize>,
+    users: Numbers<u32>,
+    units: Numbers<String>,
+    jobs: Numbers<String>,
+    runs: Numbers<String>,
+    ports: Numbers<String>,
+    models: Numbers<String>,
+    scripts: Numbers<String>,
+    gpus: Numbers<String>,
 }
 
 impl Pseudonyms {
     pub(super) const fn new() -> Self {
-        Self { users: BTreeMap::new(), units: BTreeMap::new(), jobs: BTreeMap::new() }
+        Self {
+            users: Numbers::new(),
+            units: Numbers::new(),
+            jobs: Numbers::new(),
+            runs: Numbers::new(),
+            ports: Numbers::new(),
+            models: Numbers::new(),
+            scripts: Numbers::new(),
+            gpus: Numbers::new(),
+        }
+    }
+
+    /// Before a look at the processes.
+    pub(super) fn begin_processes(&mut self) {
+        self.users.begin_look();
+        let texts = [&mut self.units, &mut self.jobs, &mut self.runs, &mut self.ports];
+        texts.into_iter().for_each(Numbers::begin_look);
+        [&mut self.models, &mut self.scripts].into_iter().for_each(Numbers::begin_look);
+    }
+
+    /// Before a look at the GPUs.
+    pub(super) fn begin_gpus(&mut self) {
+        self.gpus.begin_look();
     }
 
     /// Root stays root: what could be read hangs on it.
@@ -82,8 +125,8 @@ impl Pseudonyms {
         if uid == 0 {
             return 0;
         }
-        let next = FIRST_USER + self.users.len() as u32;
-        *self.users.entry(uid).or_insert(next)
+        let before = u32::try_from(self.users.of(&uid) - 1).unwrap_or(u32::MAX);
+        FIRST_USER.saturating_add(before)
     }
 
     /// A name for what [`Pseudonyms::uid`] gave: `user0` for root, `user1` and so on for the others.
@@ -92,7 +135,7 @@ impl Pseudonyms {
     }
 
     pub(super) fn job(&mut self, job: &str) -> String {
-        number(&mut self.jobs, job).to_string()
+        self.jobs.of(job).to_string()
     }
 
     /// `unit1.service`; what a user's own manager and a user's slice are called stays, with another
@@ -104,7 +147,7 @@ impl Pseudonyms {
                 return format!("{before}{}{after}", self.uid(uid));
             }
         }
-        let n = number(&mut self.units, unit);
+        let n = self.units.of(unit);
         match unit.rsplit_once('.') {
             Some((_, kind)) if KINDS_OF_UNIT.contains(&kind) => format!("unit{n}.{kind}"),
             _ => format!("unit{n}"),
@@ -124,33 +167,68 @@ impl Pseudonyms {
         };
         path.split('/').map(part).collect::<Vec<_>>().join("/")
     }
+
+    /// `model1`, with the format of its weights where the name tells it: `model1-Q4_K_M`.
+    pub(super) fn model(&mut self, name: &str) -> String {
+        let n = self.models.of(name);
+        kept::format(name).map_or_else(|| format!("model{n}"), |word| format!("model{n}-{word}"))
+    }
+
+    /// A program's name; a script's is another.
+    pub(super) fn program(&mut self, name: &str) -> String {
+        let base = kept::base_name(name);
+        if kept::is_script(base) { self.script(base) } else { kept::title(base).to_owned() }
+    }
+
+    /// The short name of a process that has these arguments.
+    pub(super) fn comm(&mut self, comm: &str, arguments: &[String]) -> String {
+        if kept::names_script(comm, arguments) {
+            return self.script(comm);
+        }
+        kept::title(comm.split_whitespace().next().unwrap_or_default()).to_owned()
+    }
+
+    fn script(&mut self, name: &str) -> String {
+        format!("script{}", self.scripts.of(kept::short(name)))
+    }
+
+    /// Of the same kind and form. One that could not be read stays so.
+    pub(super) fn gpu(&mut self, uuid: &GpuUuid) -> GpuUuid {
+        let n = self.gpus.of(&*uuid.0);
+        if uuid.is_unknown() { GpuUuid::unknown(&n) } else { GpuUuid::new(&uuid_of(&uuid.0, n)) }
+    }
+
+    /// What a variable calls a GPU: the beginning of its UUID is enough, where only one has it.
+    fn gpu_called(&self, start: &str) -> String {
+        let known = self.gpus.known.range::<str, _>((Bound::Included(start), Bound::Unbounded));
+        let mut fitting = known
+            .take_while(|(uuid, _)| uuid.starts_with(start))
+            .filter(|(_, seen)| seen.look == self.gpus.look);
+        let found = fitting.next().filter(|_| fitting.next().is_none());
+        uuid_of(start, found.map_or(NO_GPU, |(_, seen)| seen.number))
+    }
+
+    /// What is kept of a variable: a setting; of the name of a run and of its port which ones are
+    /// the same.
+    pub(super) fn variable(&mut self, variable: &EnvVar) -> Option<EnvVar> {
+        let value = match variable.name.as_str() {
+            "TORCHELASTIC_RUN_ID" => self.runs.text(&variable.value),
+            "MASTER_PORT" => self.ports.text(&variable.value),
+            name if kept::is_setting(name) => {
+                kept::setting(&variable.value, |start| self.gpu_called(start))?
+            }
+            _ => return None,
+        };
+        Some(EnvVar { name: variable.name.clone(), value })
+    }
 }
 
-fn number(known: &mut BTreeMap<String, usize>, name: &str) -> usize {
-    if let Some(n) = known.get(name) {
-        return *n;
-    }
-    let next = known.len() + 1;
-    known.insert(name.to_owned(), next);
-    next
-}
+/// The number of no GPU.
+const NO_GPU: u64 = u32::MAX as u64;
 
-/// What is kept of an argument behind the program's name: a word on the list, and nothing around it.
-pub(super) fn argument(n: usize, text: &str) -> Option<String> {
-    if n == 1 && text == "runner" {
-        return Some(text.to_owned());
-    }
-    WORDS.iter().find(|word| text.contains(*word)).map(|word| (*word).to_owned())
-}
-
-/// What is kept of a variable: a setting. Of a job's name only that there is one.
-pub(super) fn variable(variable: &EnvVar) -> Option<EnvVar> {
-    if variable.name == "TORCHELASTIC_RUN_ID" {
-        return Some(EnvVar { name: variable.name.clone(), value: "1".to_owned() });
-    }
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_:,.[]>%+-".contains(c);
-    let kept = SETTINGS.contains(&variable.name.as_str()) && variable.value.chars().all(plain);
-    kept.then(|| variable.clone())
+fn uuid_of(uuid: &str, n: u64) -> String {
+    let kind = if uuid.starts_with("MIG-") { "MIG" } else { "GPU" };
+    format!("{kind}-{n:08x}-0000-0000-0000-{n:012x}")
 }
 
 #[cfg(test)]
@@ -170,18 +248,72 @@ mod tests {
         assert_eq!((names.uid(0), names.uid(77), names.uid(1234)), (0, 1001, 1000));
         assert_eq!(Pseudonyms::user(0), "user0");
         assert_eq!(Pseudonyms::user(1001), "user2");
+        assert_eq!(names.model("ana/secret:8b-q4_k_m"), "model1-Q4_K_M");
+        assert_eq!([names.model("ana/x"), names.model("ana/x")], ["model2", "model2"]);
+        assert_eq!(names.program("/home/ana/secret_training.py"), "script1");
+        assert_eq!(names.comm("secret_training", &["/a/secret_training.py".into()]), "script1");
+        assert_eq!(names.comm("tmux: server", &[]), "tmux:");
     }
 
     #[test]
-    fn of_arguments_and_variables_only_what_tells_a_kind_is_kept() {
-        assert_eq!(argument(2, "/home/ana/vllm/secret.py").as_deref(), Some("vllm"));
-        assert_eq!(argument(1, "train.py"), None);
-        let of = |name: &str, value: &str| {
-            variable(&EnvVar { name: name.to_owned(), value: value.to_owned() })
+    fn runs_and_ports_stay_apart_and_settings_stay() {
+        let mut names = Pseudonyms::new();
+        let mut of = |name: &str, value: &str| {
+            let kept = names.variable(&EnvVar { name: name.to_owned(), value: value.to_owned() });
+            kept.map(|variable| variable.value)
         };
-        assert_eq!(of("JPY_PARENT_PID", "42").map(|var| var.value).as_deref(), Some("42"));
-        assert_eq!(of("TORCHELASTIC_RUN_ID", "anas-run").map(|v| v.value).as_deref(), Some("1"));
+        assert_eq!(of("JPY_PARENT_PID", "42").as_deref(), Some("42"));
+        for name in ["TORCHELASTIC_RUN_ID", "MASTER_PORT"] {
+            let values = ["29500", "anas-run", "29500", ""].map(|value| of(name, value).unwrap());
+            assert_eq!(values, ["1", "2", "1", ""], "{name}");
+        }
         assert_eq!(of("CUDA_VISIBLE_DEVICES", "/home/ana"), None);
         assert_eq!(of("MODEL_ID", "ana/secret"), None);
+    }
+
+    #[test]
+    fn a_gpu_is_known_by_the_beginning_of_its_uuid() {
+        let mut names = Pseudonyms::new();
+        names.begin_gpus();
+        let [a, b] = ["GPU-aa11", "GPU-ab22"].map(|uuid| names.gpu(&GpuUuid::new(uuid)));
+        assert_eq!(&*b.0, "GPU-00000002-0000-0000-0000-000000000002");
+        let none = "GPU-ffffffff-0000-0000-0000-0000ffffffff";
+        let visible = EnvVar {
+            name: "CUDA_VISIBLE_DEVICES".to_owned(),
+            value: "GPU-ab,GPU-aa11,GPU-a,GPU-c,1".to_owned(),
+        };
+        let kept = names.variable(&visible).unwrap().value;
+        assert_eq!(kept, format!("{b},{a},{none},{none},1"));
+        // An instance that is gone does not make the beginning ambiguous.
+        names.begin_gpus();
+        assert_eq!(names.gpu(&GpuUuid::new("GPU-aa11")), a);
+        assert_eq!(names.gpu_called("GPU-a"), &*a.0);
+        let unknown = names.gpu(&GpuUuid::unknown(&"0000:1b:00.0"));
+        assert!(unknown.is_unknown() && !unknown.0.contains("1b"), "{unknown}");
+    }
+
+    #[test]
+    fn what_is_gone_is_forgotten_and_its_number_is_not_given_again() {
+        let mut names = Pseudonyms::new();
+        let run = |n: u32| EnvVar { name: "TORCHELASTIC_RUN_ID".into(), value: format!("run{n}") };
+        for n in 0..20_000 {
+            names.begin_processes();
+            names.begin_gpus();
+            let unit = names.unit(&format!("run-{n}.scope"));
+            let expected = if n == 0 { 1 } else { n + 2 };
+            assert_eq!(unit, format!("unit{expected}.scope"));
+            let _ = (names.job(&n.to_string()), names.uid(n + 1), names.model(&n.to_string()));
+            let _ = (names.variable(&run(n)), names.comm(&format!("{n}.py"), &[]));
+            let _ = names.gpu(&GpuUuid::new(&format!("MIG-{n}")));
+            // Who stays keeps the name.
+            assert_eq!(names.cgroup("/a.service"), "/unit2.service");
+            assert_eq!(names.job("stays"), "2");
+        }
+        let sizes = [names.units.known.len(), names.jobs.known.len(), names.runs.known.len()];
+        let others = [names.models.known.len(), names.scripts.known.len(), names.gpus.known.len()];
+        for size in sizes.into_iter().chain(others).chain([names.users.known.len()]) {
+            assert!(size <= MOST + 3, "{size}");
+        }
+        assert_eq!(names.job("never seen"), "20002");
     }
 }

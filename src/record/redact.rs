@@ -4,8 +4,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::record::Header;
-use crate::record::pseudonyms::{Pseudonyms, argument, variable};
-use crate::sample::{KillMark, KillMarked, ProcSample, ProcTick, Reading, Tick, Why};
+use crate::record::kept;
+use crate::record::pseudonyms::Pseudonyms;
+use crate::sample::{
+    Container, GpuTick, KillMark, KillMarked, ProcSample, ProcTick, Reading, Tick, Why,
+};
 
 /// Takes secrets out of the arguments of a command.
 pub type RedactCommand = fn(&[String]) -> Vec<String>;
@@ -15,21 +18,22 @@ pub type RedactCommand = fn(&[String]) -> Vec<String>;
 pub struct Redaction {
     command: RedactCommand,
     identities: bool,
-    names: Pseudonyms,
+    names: Box<Pseudonyms>,
 }
 
 impl Redaction {
     /// Secrets in command lines only.
-    pub const fn secrets(command: RedactCommand) -> Self {
-        Self { command, identities: false, names: Pseudonyms::new() }
+    pub fn secrets(command: RedactCommand) -> Self {
+        Self { command, identities: false, names: Box::new(Pseudonyms::new()) }
     }
 
-    /// Besides: arguments, names of users and of the host, paths, units, containers, jobs,
-    /// environments. What verdicts are made of stays, so that the recording leads to the same ones:
-    /// names of programs, states, bytes and times, the words by which a worker is known, whether
-    /// something is a service, and, by names that stand for others, what is of one user, unit or job.
-    pub const fn identities(command: RedactCommand) -> Self {
-        Self { command, identities: true, names: Pseudonyms::new() }
+    /// Besides: arguments, names of users and of the host, paths, units, containers, jobs, models,
+    /// scripts, environments, UUIDs of GPUs. What verdicts are made of stays, so that the recording
+    /// leads to the same ones: names of programs, states, bytes and times, the words by which a worker
+    /// is known, whether something is a service, and, by names that stand for others, what is of one
+    /// user, unit, job or GPU.
+    pub fn identities(command: RedactCommand) -> Self {
+        Self { command, identities: true, names: Box::new(Pseudonyms::new()) }
     }
 
     pub(super) fn header(&self, mut header: Header) -> Header {
@@ -44,10 +48,14 @@ impl Redaction {
     pub(super) fn tick<'a>(&mut self, tick: &'a Tick) -> Cow<'a, Tick> {
         let tick = match tick {
             Tick::Procs(tick) => tick,
+            Tick::Gpus(tick) if self.identities => return Cow::Owned(Tick::Gpus(self.gpus(tick))),
             Tick::Kill(mark) if self.identities => return Cow::Owned(Tick::Kill(nameless(mark))),
             _ => return Cow::Borrowed(tick),
         };
         let mut tick = tick.clone();
+        if self.identities {
+            self.names.begin_processes();
+        }
         for process in &mut tick.procs {
             if let Reading::Value(arguments) = &process.cmdline {
                 let redacted = (self.command)(arguments);
@@ -65,22 +73,38 @@ impl Redaction {
         Cow::Owned(Tick::Procs(tick))
     }
 
+    fn gpus(&mut self, tick: &GpuTick) -> GpuTick {
+        let mut tick = tick.clone();
+        self.names.begin_gpus();
+        for gpu in &mut tick.gpus {
+            gpu.uuid = self.names.gpu(&gpu.uuid);
+            if let Some(mig) = &mut gpu.mig {
+                mig.parent = self.names.gpu(&mig.parent);
+            }
+        }
+        let watched = tick.xid.watched.iter_mut().map(|watched| &mut watched.gpu);
+        for uuid in watched.chain(tick.xid.events.iter_mut().map(|event| &mut event.gpu)) {
+            *uuid = self.names.gpu(uuid);
+        }
+        tick
+    }
+
     fn host(&mut self, tick: &mut ProcTick) {
         tick.host.euid = self.names.uid(tick.host.euid);
         tick.host.hostname = tick.host.hostname.as_ref().map(|_| "host".to_owned());
-        if let Some(container) = &mut tick.host.container {
-            container.id = None;
-        }
+        tick.host.container = tick.host.container.as_ref().map(nameless_container);
     }
 
     fn anonymous(&mut self, process: &mut ProcSample) {
+        let arguments = process.cmdline.value().map_or(&[][..], Vec::as_slice);
+        process.comm = self.names.comm(&process.comm, arguments);
         if let Reading::Value(arguments) = &mut process.cmdline {
             *arguments = arguments
                 .iter()
                 .enumerate()
                 .filter_map(|(n, text)| match n {
-                    0 => Some(base_name(text)),
-                    _ => argument(n, text),
+                    0 => Some(self.names.program(text)),
+                    _ => kept::argument(n, text),
                 })
                 .collect();
         }
@@ -89,14 +113,25 @@ impl Redaction {
         process.user = process.user.as_ref().and_then(|_| uid).map(Pseudonyms::user);
         process.cgroup = process.cgroup.as_ref().map(|path| self.names.cgroup(path));
         process.unit = process.unit.take().map(|unit| self.names.unit(&unit));
-        if let Some(container) = &mut process.container {
-            container.id = None;
-        }
+        process.container = process.container.as_ref().map(nameless_container);
         process.slurm_job = process.slurm_job.take().map(|job| self.names.job(&job));
         if let Some(Reading::Value(variables)) = &mut process.environment {
-            *variables = variables.iter().filter_map(variable).collect();
+            *variables =
+                variables.iter().filter_map(|variable| self.names.variable(variable)).collect();
         }
         process.model_files.clear();
+        if let Some(Reading::Value(server)) = &mut process.server {
+            for model in &mut server.models {
+                model.name = self.names.model(&model.name);
+                // In the time of a place.
+                model.expires = None;
+            }
+        }
+        if let Some(Reading::Value(allocator)) = &mut process.allocator {
+            for device in &mut allocator.devices {
+                device.gpu = device.gpu.as_ref().map(|uuid| self.names.gpu(uuid));
+            }
+        }
     }
 }
 
@@ -109,9 +144,7 @@ fn nameless(mark: &KillMark) -> KillMark {
     mark
 }
 
-/// The last part of a path. A process may write anything at all over its arguments: what does not
-/// look like a program's name is cut at the first blank.
-fn base_name(program: &str) -> String {
-    let word = program.split_whitespace().next().unwrap_or_default();
-    word.rsplit('/').next().unwrap_or_default().to_owned()
+/// Neither its id nor a word that somebody chose.
+fn nameless_container(container: &Container) -> Container {
+    Container { runtime: kept::runtime(&container.runtime), id: None }
 }

@@ -16,8 +16,8 @@ pub struct RecordArgs {
     /// End when the file has this size.
     #[arg(long, value_name = "SIZE")]
     pub max_size: Option<String>,
-    /// Leave out arguments and names of users, host, units and jobs; no verdict changes by it.
-    #[arg(long)]
+    /// Leave out arguments and names of users, host, units, jobs and models; no verdict changes by it.
+    #[arg(long, conflicts_with = "answer")]
     pub redact: bool,
     /// Answer the requests that come as lines on standard input, and end with it: the far end of
     /// `vramlens --host`. Only with `-`.

@@ -1,7 +1,8 @@
 //! Secrets in quotes behind their name: `"api_key": "hun,ter2"`, `X_TOKEN='a b'`. Whatever stands
-//! in the quotes is the secret, up to the quote that ends them.
+//! in the quotes is the secret, up to the quote that ends them. So it is where the name stands in them
+//! too, as in a header: `'X-Api-Key: a b'`.
 
-use super::is_secret_name;
+use super::{is_scheme, is_secret_name};
 
 /// The longest name without quotes that is looked at, in characters.
 const LONGEST_NAME: usize = 200;
@@ -14,7 +15,8 @@ pub fn around(text: &str) -> Vec<&str> {
         look = at + 1;
         let Some(before) = text.get(from..at) else { continue };
         let named = names_secret(before, text, at);
-        let Some((start, end)) = named.then(|| value(text, at)).flatten() else { continue };
+        let secret = || value(text, at).or_else(|| header(text, at));
+        let Some((start, end)) = named.then(secret).flatten() else { continue };
         shown.extend(text.get(from..start));
         (from, look) = (end, end);
     }
@@ -30,13 +32,62 @@ fn names_secret(before: &str, text: &str, at: usize) -> bool {
         let inner = before.trim_end_matches(quote).trim_end_matches('\\');
         inner.rsplit(quote).next().unwrap_or(inner)
     } else {
-        let outside = |c: char| c.is_whitespace() || "{[(,;\"'&?|".contains(c);
-        let longest = before.char_indices().rev().take(LONGEST_NAME).last();
-        let near = before.get(longest.map_or(0, |(start, _)| start)..).unwrap_or_default();
-        near.rsplit(outside).next().unwrap_or(near)
+        bare_name(before)
     };
     // `key:` alone says how to sort, or what a table has.
     is_secret_name(name) && !(is_pair && name.eq_ignore_ascii_case("key"))
+}
+
+/// The name without quotes that a text ends in.
+fn bare_name(before: &str) -> &str {
+    let outside = |c: char| c.is_whitespace() || "{[(,;\"'&?|".contains(c);
+    let longest = before.char_indices().rev().take(LONGEST_NAME).last();
+    let near = before.get(longest.map_or(0, |(start, _)| start)..).unwrap_or_default();
+    near.rsplit(outside).next().unwrap_or(near)
+}
+
+/// Where the value of a header with its colon at `at` begins and ends, in bytes: at the end of the
+/// quotes that begin with its name, or of the line that does. A scheme is no secret.
+fn header(text: &str, at: usize) -> Option<(usize, usize)> {
+    let rest = text.get(at..)?.strip_prefix(':')?;
+    let name = bare_name(text.get(..at)?);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.=$".contains(c);
+    // `key:` alone says how to sort; `token://` is an address.
+    let of_other = name.rsplit('=').next()?.eq_ignore_ascii_case("key");
+    if !name.chars().all(plain) || of_other || rest.starts_with(':') || rest.starts_with("//") {
+        return None;
+    }
+    let before = text.get(..at - name.len())?;
+    let blank = [' ', '\t'];
+    let bare = rest.trim_start_matches(blank);
+    let start = text.len() - bare.len();
+    let end = if let Some(quote @ ('"' | '\'')) = before.chars().next_back() {
+        let outer = before.strip_suffix(quote)?;
+        let depth = outer.len() - outer.trim_end_matches('\\').len();
+        closing(text, start, quote, depth)
+    } else {
+        let line = before.trim_end_matches(blank);
+        if !(line.is_empty() || line.ends_with('\n')) {
+            return None;
+        }
+        start + bare.find('\n').unwrap_or(bare.len())
+    };
+    let value = text.get(start..end)?;
+    let scheme = value.split_once(blank).filter(|parts| is_scheme(parts.0));
+    let secret = scheme.map_or(value, |parts| parts.1.trim_start_matches(blank));
+    (!secret.is_empty()).then_some((end - secret.len(), end))
+}
+
+/// Where a quote stands that is no deeper in texts of texts than the one that it closes.
+fn closing(text: &str, from: usize, quote: char, depth: usize) -> usize {
+    let mut slashes = 0;
+    for (n, c) in text.get(from..).unwrap_or_default().char_indices() {
+        if c == quote && slashes <= depth {
+            return from + n - slashes;
+        }
+        slashes = if c == '\\' { slashes + 1 } else { 0 };
+    }
+    text.len()
 }
 
 /// Where the quoted value behind the sign at `at` begins and ends, in bytes.

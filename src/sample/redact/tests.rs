@@ -116,6 +116,37 @@ fn what_is_in_quotes_is_the_secret() {
     }
 }
 
+#[test]
+fn a_header_is_hidden_to_its_end() {
+    for (argument, shown) in [
+        ("curl -H 'X-Api-Key: a b' host", "curl -H 'X-Api-Key: ***' host"),
+        ("curl -H \"X-Api-Key: a b; c\" host", "curl -H \"X-Api-Key: ***\" host"),
+        ("curl --header='X-Api-Key:a, b' host -v", "curl --header='X-Api-Key:***' host -v"),
+        ("X-Api-Key: a b", "X-Api-Key: ***"),
+        ("--header=X-Api-Key: a b", "--header=X-Api-Key: ***"),
+        ("Authorization: Digest username=\"a\", response=\"b c\"", "Authorization: Digest ***"),
+        (
+            "curl -H 'Authorization: Digest username=\"a\", token=\"b\", nc=1' host",
+            "curl -H 'Authorization: Digest ***' host",
+        ),
+        (
+            r#"sh -c "curl -H \"X-Api-Key: a 'b' c\" host" -v"#,
+            r#"sh -c "curl -H \"X-Api-Key: ***\" host" -v"#,
+        ),
+        (
+            r#"curl -H "Authorization: Digest u=\"a\", r=\"b\"" host"#,
+            r#"curl -H "Authorization: Digest ***" host"#,
+        ),
+        ("cat <<X\nHost: h\n  password: a b\nn: 1", "cat <<X\nHost: h\n  password: ***\nn: 1"),
+        ("curl -H 'X-Api-Key: it never ends", "curl -H 'X-Api-Key: ***"),
+    ] {
+        assert_eq!(redact(&[argument.to_owned()]), [shown], "{argument}");
+    }
+    for kept in ["'https://token/x: y z'", "'pad-token: a b'"] {
+        assert_eq!(redact(&[kept.to_owned()]), [kept]);
+    }
+}
+
 /// A process can make its arguments what it likes: none takes longer than its length asks for.
 #[test]
 fn no_argument_is_read_over_and_over() {
@@ -131,6 +162,9 @@ fn no_argument_is_read_over_and_over() {
         "' ",
         "a:\"",
         "token:'\\",
+        "'token: ",
+        "\ntoken:",
+        "'token: bearer ",
     ] {
         for head in ["", "token=\"a\"", "token:[\"", "token=\"a\"\\'"] {
             let text = format!("{head}{}", pattern.repeat(100_000 / pattern.len()));
