@@ -2,6 +2,7 @@
 
 use super::fill::filled_with;
 use super::lines::{Row, When, row, rows};
+use super::present;
 
 /// What turns the caching allocator on again.
 pub(super) const CACHE_AGAIN: &str =
@@ -146,19 +147,28 @@ pub fn line_for(
             && (row.software == "*" || row.software == software)
             && holds.contains(&of_running(row.when))
     };
+    let value = |name: &str| value(name).or_else(|| present::usual(name));
     let mut rows = RUNNING.iter().chain(rows()).filter(fits);
-    rows.find_map(|row| Some((filled_with(row.line, value)?, row.cost)))
+    rows.find_map(|row| Some((filled_with(row.line, &value)?, row.cost)))
 }
 
-/// What must hold of a running process for a row of transformers: most that run load their models
-/// with it. The arguments of its Trainer have to be seen.
+/// What must hold of a running process for a row: what is read here runs on CUDA.
 const fn of_running(when: When) -> When {
     match when {
-        When::Hf => When::Always,
-        When::HfLoss => When::Loss,
-        When::HfAttention => When::Attention,
-        When::HfOptimizer => When::Optimizer,
-        When::HfFloat32 => When::Float32,
+        When::OnCuda => When::Always,
+        other => other,
+    }
+}
+
+/// The condition of the row of transformers that takes the place of a general one.
+pub const fn of_transformers(when: When) -> When {
+    match when {
+        When::Always => When::Hf,
+        When::Training => When::HfTraining,
+        When::Loss => When::HfLoss,
+        When::Attention => When::HfAttention,
+        When::Optimizer => When::HfOptimizer,
+        When::Float32 => When::HfFloat32,
         other => other,
     }
 }
