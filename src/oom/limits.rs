@@ -75,7 +75,10 @@ pub(super) fn another_limit(case: &Case, n: &Numbers) -> Option<Finding> {
         );
         return Some(Finding { refused: true, ..found.because(SHARE) });
     }
-    if let (Some(limit), None) = (n.allowed, n.free) {
+    // What Apple's limit is a part of is the system's memory: that is no share of a device.
+    if let (Some(limit), None) = (n.allowed, n.free)
+        && case.software != "pytorch-mps"
+    {
         let requested = n.requested?;
         let full = n.room().is_some_and(|room| room < requested);
         let asked = format!("{} was asked for", show(requested));

@@ -25,7 +25,7 @@ static HOST: &[Row] = &[
     (
         &["host.k8s"],
         "Raise the container's memory limit",
-        "resources.limits.memory: {k8s}Gi   (host RAM, not nvidia.com/gpu)",
+        "resources.limits.memory: {pod}Gi   (host RAM, not nvidia.com/gpu)",
         "host RAM",
     ),
     (

@@ -135,6 +135,8 @@ fn value(name: &str, case: &Case, n: &Numbers) -> Option<String> {
             let (need, have) = (get(Slot::KvNeeded)? / 2, get(Slot::KvAvailable)?);
             return (need <= have).then(|| show(need));
         }
+        "or_lora" if case.has(Mark::Lora) => return Some(String::new()),
+        "or_lora" => return Some("; or LoRA on a 4-bit base".to_owned()),
         "smaller" => return smaller(case, n).map(|(name, _)| name.to_owned()),
         "smaller_needs" => return smaller(case, n).map(|(_, bytes)| show(bytes)),
         "least_needs" => {

@@ -147,8 +147,9 @@ pub(super) fn advise(case: &Case, n: &Numbers, finding: &Finding) -> Vec<Advice>
             cost: row.cost,
         });
     }
-    // What is not enough comes after what may be, and giving up comes last.
-    advice.sort_by_key(|advice| (advice.fix == 9, advice.enough == Some(false)));
+    // What is not enough comes after what may be; giving up stays last where it is.
+    let last = finding.fixes.last() == Some(&9);
+    advice.sort_by_key(|advice| (last && advice.fix == 9, advice.enough == Some(false)));
     advice.extend(beyond::beyond(case, n, finding));
     advice
 }

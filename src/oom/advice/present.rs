@@ -39,7 +39,7 @@ type Size = (&'static str, &'static [&'static str], u64, u64);
 
 static SIZES: &[Size] = &[
     ("shm", &["shm-size", "shm_size"], 8, 1),
-    ("k8s", &["\"memory\"", "memory:", "memory="], 32, 1),
+    ("pod", &["\"memory\"", "memory:", "memory="], 32, 1),
     ("slurm", &["mem="], 128, 1 << 20),
 ];
 

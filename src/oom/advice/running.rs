@@ -178,6 +178,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn methods_of_transformers_are_for_what_runs_it() {
+        let line = |fix, when: &[When]| line_for(fix, "pytorch", when, &|_| None).map(|l| l.0);
+        let own = [When::Always, of_transformers(When::Always)];
+        for (fix, plain, transformers) in [
+            (7, "torch.utils.checkpoint.", "model.gradient_checkpointing_enable()"),
+            (2, "torchao.", "quantization_config=BitsAndBytesConfig("),
+            (5, "accelerate.cpu_offload(", "from_pretrained(..., device_map="),
+        ] {
+            assert!(line(fix, &[When::Always]).is_some_and(|l| l.starts_with(plain)), "{fix}");
+            assert!(line(fix, &own).is_some_and(|l| l.starts_with(transformers)), "{fix}");
+        }
+    }
+
+    #[test]
     fn the_software_s_own_row_comes_first_and_unknown_figures_pass_it_over() {
         let known = |name: &str| (name == "share").then(|| "0.60".to_owned());
         let line = |value: &dyn Fn(&str) -> Option<String>| {
@@ -186,6 +200,8 @@ mod tests {
         assert_eq!(line(&known).as_deref(), Some("--gpu-memory-utilization 0.60"));
         assert!(line(&|_| None).is_some_and(|line| line.contains("0.50")));
         assert_eq!(line_for(1, "tensorflow", &[When::LongContext], &|_| None), None);
+        let plain = line_for(4, "vllm", &[When::Always], &|_| None);
+        assert!(plain.is_some_and(|(line, _)| line.starts_with("--max-num-seqs 64")));
         let any = line_for(6, "pytorch", &[When::Fragmented], &|_| None);
         assert!(any.is_some_and(|(line, _)| line.starts_with("PYTORCH_CUDA_ALLOC_CONF=")));
     }
