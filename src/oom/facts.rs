@@ -118,7 +118,7 @@ pub(super) fn size(case: &Case, keys: &[&str], unit: u64) -> Option<u64> {
 
 /// Whether the log shows a cache of keys and values of fewer than 16 bits.
 pub(super) fn narrow_cache(case: &Case) -> bool {
-    const KEYS: [&str; 8] = [
+    const KEYS: [&str; 9] = [
         "k (",
         "v (",
         "-ctk ",
@@ -127,6 +127,7 @@ pub(super) fn narrow_cache(case: &Case) -> bool {
         "ollama_kv_cache_type",
         "kvcachetype:",
         "kv_cache_dtype",
+        "kv-cache-dtype",
     ];
     case.digest.lines.iter().any(|line| {
         let lower = line.full.to_ascii_lowercase();

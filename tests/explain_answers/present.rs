@@ -77,6 +77,19 @@ fn a_cache_of_eight_bits_is_not_made_one_of_eight_bits() {
     let wide = said(&text.unwrap().replace("q8_0", "f16"));
     assert_eq!(line(&wide, 1), Some("-c 32768 -fa on -ctk q8_0 -ctv q8_0"));
     assert!(saves(&wide, 1) > saves(eight, 1), "{:?}", wide.advice);
+    let served = |name: &str| {
+        let text = std::fs::read_to_string(super::folder().join(name)).unwrap();
+        said(&format!("server_args=ServerArgs(kv_cache_dtype='fp8_e5m2')\n{text}"))
+    };
+    for (number, name) in [("088", "088-sglang-prefill.txt"), ("082", "082-vllm-kv-needed.txt")] {
+        let fp8 = |answer: &Explanation| {
+            let all = answer.advice.iter();
+            let mut lines = all.map(|a| format!("{} {:?}", a.line, a.note));
+            lines.any(|line| line.contains("fp8"))
+        };
+        assert!(fp8(file(number)), "{number}");
+        assert!(!fp8(&served(name)), "{number}: {:?}", served(name).advice);
+    }
 }
 
 #[test]

@@ -54,13 +54,18 @@ const CONTEXT: [&str; 7] = [
     "kvsize:",
 ];
 
+/// The type of a cache of 8 bits.
+const FP8: &str = "fp8";
 /// A context where nothing is known of it, in tokens.
 const USUAL_CONTEXT: u64 = 8192;
 
 /// The setting of this name, from what the log shows of it.
 pub(super) fn value(name: &str, case: &Case) -> Option<String> {
-    if name == "context" {
-        return context(case);
+    match name {
+        "context" => return context(case),
+        // What has 8 bits already does not get fewer by it.
+        "fp_eight" => return (!facts::narrow_cache(case)).then(|| FP8.to_owned()),
+        _ => {}
     }
     if let Some((_, keys, usual, way)) = SETTINGS.iter().find(|row| row.0 == name) {
         let now = facts::setting(case, keys);
@@ -73,6 +78,9 @@ pub(super) fn value(name: &str, case: &Case) -> Option<String> {
 
 /// The setting of this name where nothing is known of what it is now.
 pub(super) fn usual(name: &str) -> Option<String> {
+    if name == "fp_eight" {
+        return Some(FP8.to_owned());
+    }
     let found = SETTINGS.iter().find(|row| row.0 == name).map(|row| row.2);
     found.or_else(|| (name == "context").then_some(USUAL_CONTEXT)).map(|number| number.to_string())
 }
