@@ -4,6 +4,8 @@
 
 #[path = "explain_answers/advice.rs"]
 mod advice;
+#[path = "explain_answers/present.rs"]
+mod present;
 #[path = "explain_answers/short.rs"]
 mod short;
 

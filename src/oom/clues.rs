@@ -52,6 +52,7 @@ pub(super) enum Mark {
     MapsFull,
     SystemdUnit,
     Adam8,
+    Lora,
     Datacentre,
     PoolAllocator,
     HfTrainer,
@@ -65,7 +66,12 @@ impl Mark {
     pub(super) const fn is_looked_for(self) -> bool {
         !matches!(
             self,
-            Self::Training | Self::RisingLengths | Self::Torch | Self::Speech | Self::HfModel
+            Self::Training
+                | Self::RisingLengths
+                | Self::Torch
+                | Self::Speech
+                | Self::HfModel
+                | Self::Lora
         )
     }
 }
@@ -242,6 +248,13 @@ pub(super) static TABLE: &[Clue] = &[
     clue("systemd[1]", Mark::SystemdUnit),
     clue("adamw_8bit", Mark::Adam8),
     clue("adam8bit", Mark::Adam8),
+    clue(" lora", Mark::Lora),
+    clue("_lora", Mark::Lora),
+    clue("lora_", Mark::Lora),
+    clue("-lora", Mark::Lora),
+    clue("lora-", Mark::Lora),
+    clue("qlora", Mark::Lora),
+    clue("/peft/", Mark::Lora),
     clue("h100", Mark::Datacentre),
     clue("a100", Mark::Datacentre),
     clue("h200", Mark::Datacentre),

@@ -93,7 +93,10 @@ pub(super) fn show(bytes: u64) -> String {
     if bytes >= 1 << 30 {
         format!("{:.2} GiB", Bytes(bytes).as_gib())
     } else if bytes >= 1 << 20 {
-        format!("{:.0} MiB", bytes as f64 / f64::from(1 << 20))
+        let mib = bytes as f64 / f64::from(1 << 20);
+        // Half a MiB is much of a few.
+        let places = if bytes < 10 << 20 && !bytes.is_multiple_of(1 << 20) { 2 } else { 0 };
+        format!("{mib:.places$} MiB")
     } else {
         Bytes(bytes).to_string()
     }
@@ -109,6 +112,7 @@ pub(super) fn diagnose(case: &Case, numbers: &Numbers) -> Finding {
         }
     };
     four_bit_already(case, &mut finding);
+    one_memory(case, &mut finding);
     finding
 }
 
@@ -126,6 +130,17 @@ fn four_bit_already(case: &Case, finding: &mut Finding) {
     finding.fixes.retain(|fix| *fix != 2);
     if weights && !finding.fixes.contains(&9) {
         finding.fixes.push(9);
+    }
+}
+
+/// Where the GPU has the system's memory, what moves to the CPU stays in it.
+fn one_memory(case: &Case, finding: &mut Finding) {
+    let shared = case.has(Mark::Jetson) || case.software == "pytorch-mps";
+    if shared && case.outcome == Outcome::Gpu && finding.fixes.contains(&5) {
+        finding.fixes.retain(|fix| *fix != 5);
+        if finding.fixes.is_empty() {
+            finding.fixes.push(9);
+        }
     }
 }
 
@@ -172,7 +187,10 @@ fn other_process(case: &Case, n: &Numbers) -> Option<Finding> {
         }
         None => held >= 1 << 30 || n.all_desktop(),
     };
+    // What nobody names is computed, without a guess for this process's own context.
+    let about = if n.implied_others.is_some() { "about " } else { "" };
     let startup = case.stage == Stage::Startup;
+    let weights = case.stage == Stage::Weights;
     if !(startup || enough && large && held > 0) {
         return None;
     }
@@ -182,19 +200,19 @@ fn other_process(case: &Case, n: &Numbers) -> Option<Finding> {
         &[3],
         match n.requested.zip(n.free) {
             Some((requested, free)) if held > 0 => format!(
-                "others hold {}; with the {} that is free the {} asked for would fit",
+                "others hold {about}{}; with the {} that is free the {} asked for would fit",
                 show(held),
                 show(free),
                 show(requested)
             ),
-            _ if held > 0 => format!("others hold {} of the device", show(held)),
+            _ if held > 0 => format!("others hold {about}{} of the device", show(held)),
             _ => "it failed before anything of its own was on the device".to_owned(),
         },
     );
     let desktop = n.all_desktop();
     if desktop {
         finding.why.push("all of them belong to the desktop".to_owned());
-        finding.fixes = vec![8, 4];
+        finding.fixes = vec![8, if weights { 2 } else { 4 }];
     } else if n.siblings() {
         finding.why.push(
             "they have neighbouring numbers and equal sizes: ranks of the same job, all on this device"
@@ -207,8 +225,9 @@ fn other_process(case: &Case, n: &Numbers) -> Option<Finding> {
         if case.software == "vllm" && startup {
             finding.fixes.push(1);
         }
+        // Weights do not depend on the batch.
         if n.allocated.zip(n.total).is_some_and(|(allocated, total)| allocated >= total / 3) {
-            finding.fixes.push(4);
+            finding.fixes.push(if weights { 2 } else { 4 });
         }
     }
     Some(finding)

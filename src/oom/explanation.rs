@@ -9,6 +9,7 @@ use super::facts;
 use super::figures::Slot;
 use super::judge::{Case, Outcome};
 use super::ledger::{self, Ledger};
+use super::lines::Line;
 use super::live::Live;
 use super::numbers::Numbers;
 use super::signatures::{Class, Stage};
@@ -250,13 +251,16 @@ fn occurrences(case: &Case) -> u64 {
 }
 
 fn first(case: &Case) -> Option<&Event> {
-    case.events
-        .iter()
-        .find(|event| !matches!(event.signature.class, Class::Detail | Class::Wrapper))
+    case.events.iter().find(|event| {
+        !matches!(event.signature.class, Class::Detail | Class::Wrapper | Class::Recovered)
+    })
 }
 
 fn quote(case: &Case, event: &Event) -> Quote {
-    let line = case.digest.lines.get(event.line);
+    // A place in a source file comes before the error's own words.
+    let place = |line: &&Line| !line.body().trim_start().starts_with("File \"");
+    let lines = &case.digest.lines;
+    let line = lines.get(event.line).filter(place).or_else(|| lines.get(event.last_line));
     Quote {
         offset: line.map_or(0, |line| line.offset),
         text: line.map(|line| cut(line.body().trim())).unwrap_or_default(),

@@ -6,7 +6,10 @@ use super::lines::Line;
 
 /// Samples per step, as the last line before the message that says it.
 pub(super) fn batch(lines: &[Line], until: usize) -> Option<u64> {
-    const KEYS: [&str; 9] = [
+    const KEYS: [&str; 12] = [
+        "train_micro_batch_size_per_gpu\": ",
+        "train_micro_batch_size_per_gpu=",
+        "train_micro_batch_size_per_gpu: ",
         "per device = ",
         "batch_size=",
         "batch-size ",
@@ -22,8 +25,9 @@ pub(super) fn batch(lines: &[Line], until: usize) -> Option<u64> {
 
 /// Steps whose gradients make one step of the optimizer, as the log says it.
 pub(super) fn accumulation(lines: &[Line], until: usize) -> Option<u64> {
-    const KEYS: [&str; 6] = [
+    const KEYS: [&str; 7] = [
         "gradient accumulation steps = ",
+        "gradient_accumulation_steps\": ",
         "gradient_accumulation_steps=",
         "gradient_accumulation_steps ",
         "gradient_accumulation_steps: ",
@@ -44,11 +48,94 @@ fn numbered(lines: &[Line], until: usize, keys: &[&str]) -> Option<u64> {
     lines.get(..until)?.iter().rev().find_map(|line| {
         let lower = line.full.to_ascii_lowercase();
         keys.iter().find_map(|key| {
-            let (_, rest) = lower.split_once(key).filter(|(before, _)| !is_sum(before))?;
-            let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-            let next = rest.chars().nth(digits.len());
-            let whole = !next.is_some_and(|c| c.is_alphanumeric() || matches!(c, '.' | '/'));
-            digits.parse().ok().filter(|number| whole && (1..=1 << 20).contains(number))
+            let mut rests = behind(&lower, key).filter(|(before, _)| !is_sum(before));
+            let whole = rests.find_map(|(_, rest)| whole(rest));
+            whole.filter(|number| (1..=1 << 20).contains(number))
+        })
+    })
+}
+
+/// What stands before and behind each place of a key.
+fn behind<'a>(line: &'a str, key: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let places = memchr::memmem::find_iter(line.as_bytes(), key.as_bytes());
+    let ends: Vec<(usize, usize)> = places.map(|at| (at, at + key.len())).collect();
+    ends.into_iter().filter_map(move |(at, end)| Some((line.get(..at)?, line.get(end..)?)))
+}
+
+/// A number that a text begins with, and that is no part of another word.
+fn whole(text: &str) -> Option<u64> {
+    let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+    let mut next = text.chars().skip(digits.len());
+    let (first, second) = (next.next(), next.next());
+    let more = match first {
+        Some('.') => second.is_some_and(|c| c.is_ascii_digit()),
+        Some(c) => c.is_alphanumeric() || c == '/',
+        None => false,
+    };
+    digits.parse().ok().filter(|_| !more)
+}
+
+/// What stands between the name of a setting and its value.
+const BETWEEN: [char; 6] = ['=', ':', ' ', '\'', '"', '\t'];
+
+/// A setting as the last line that has it shows it: `key=16`, `'key': 16`, `--key 16`.
+pub(super) fn setting(case: &Case, keys: &[&str]) -> Option<u64> {
+    case.digest.lines.iter().rev().find_map(|line| {
+        let lower = line.full.to_ascii_lowercase();
+        keys.iter().find_map(|key| {
+            behind(&lower, key).find_map(|(_, rest)| {
+                let value = rest.trim_start_matches(BETWEEN);
+                whole(value).filter(|_| value.len() < rest.len())
+            })
+        })
+    })
+}
+
+/// A size in bytes that a setting gives: `key=16g`, `"key":"64Gi"`; a number without a unit has
+/// `unit` bytes each.
+pub(super) fn size(case: &Case, keys: &[&str], unit: u64) -> Option<u64> {
+    case.digest.lines.iter().rev().find_map(|line| {
+        let lower = line.full.to_ascii_lowercase();
+        keys.iter().find_map(|key| {
+            behind(&lower, key).find_map(|(before, rest)| {
+                let own = !before.ends_with(|c: char| c.is_ascii_alphanumeric());
+                let value = rest.trim_start_matches(BETWEEN);
+                let digits = value.bytes().take_while(u8::is_ascii_digit).count();
+                let (number, after) = value.split_at_checked(digits)?;
+                let each = match after.bytes().next() {
+                    Some(b'k') => 1 << 10,
+                    Some(b'm') => 1 << 20,
+                    Some(b'g') => 1 << 30,
+                    Some(b't') => 1 << 40,
+                    Some(byte) if byte.is_ascii_alphanumeric() || byte == b'.' => return None,
+                    _ => unit,
+                };
+                number.parse::<u64>().ok()?.checked_mul(each).filter(|size| own && *size > 0)
+            })
+        })
+    })
+}
+
+/// Whether the log shows a cache of keys and values of fewer than 16 bits.
+pub(super) fn narrow_cache(case: &Case) -> bool {
+    const KEYS: [&str; 9] = [
+        "k (",
+        "v (",
+        "-ctk ",
+        "--cache-type-k ",
+        "type_k = '",
+        "ollama_kv_cache_type",
+        "kvcachetype:",
+        "kv_cache_dtype",
+        "kv-cache-dtype",
+    ];
+    case.digest.lines.iter().any(|line| {
+        let lower = line.full.to_ascii_lowercase();
+        KEYS.iter().any(|key| {
+            behind(&lower, key).any(|(_, rest)| {
+                let value = rest.trim_start_matches(BETWEEN);
+                ["q8", "q5", "q4", "iq4", "fp8"].iter().any(|narrow| value.starts_with(narrow))
+            })
         })
     })
 }
@@ -74,6 +161,8 @@ static VERSIONS: &[(&str, &[&str])] = &[
     ("pytorch version: ", &["pytorch", "comfyui"]),
     ("vllm api server version ", &["vllm"]),
     ("vllm version ", &["vllm"]),
+    ("llm engine (v", &["vllm"]),
+    ("vllm==", &["vllm"]),
     ("ollama version is ", &["ollama"]),
     ("build: ", &["llama.cpp"]),
     ("hashcat (v", &["hashcat"]),

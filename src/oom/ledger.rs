@@ -57,6 +57,14 @@ pub(super) fn ledger(case: &Case, n: &Numbers) -> Option<Ledger> {
     } else {
         add("this_process", "this process", this, true);
     }
+    if n.allocated.is_none() && this.is_none() && n.others.is_empty() {
+        let label = match case.software {
+            "unreal-engine" => "this process, of what the driver lets it use",
+            _ => "in use",
+        };
+        let used = case.figures.get(Slot::Used).filter(|_| n.total.is_some());
+        add("used", label, used, true);
+    }
     add("other_allocations", "other allocations", case.figures.get(Slot::OtherAllocations), true);
     if n.allocated.is_none() && n.this_process.is_none() && case.software == "sglang" {
         add(
@@ -100,7 +108,7 @@ fn close(mut entries: Vec<Entry>, n: &Numbers) -> Option<Ledger> {
                     "context, and others who are not named"
                 } else if n.implied_others.is_some() {
                     "others, who are not named"
-                } else if n.unified {
+                } else if n.shared {
                     "the rest of the system (shared memory)"
                 } else {
                     "not told by the message"

@@ -27,8 +27,15 @@ pub(super) fn larger_than_device(case: &Case, n: &Numbers) -> Option<Finding> {
         None => find(
             &[4],
             format!(
-                "one allocation of {} is larger than the device of {}: only a smaller tensor helps",
-                sizes.0, sizes.1
+                "one allocation of {} is larger than the device of {}: only {} helps",
+                sizes.0,
+                sizes.1,
+                // Managed memory may be larger than the device.
+                if case.software == "rapids-rmm" {
+                    "a smaller piece, or memory that spills into RAM,"
+                } else {
+                    "a smaller tensor"
+                }
             ),
         ),
         Some(_) => Finding {
@@ -67,6 +74,15 @@ pub(super) fn another_limit(case: &Case, n: &Numbers) -> Option<Finding> {
             event.signature.meaning,
         );
         return Some(Finding { refused: true, ..found.because(SHARE) });
+    }
+    // What Apple's limit is a part of is the system's memory: that is no share of a device.
+    if let (Some(limit), None) = (n.allowed, n.free)
+        && case.software != "pytorch-mps"
+    {
+        let requested = n.requested?;
+        let full = n.room().is_some_and(|room| room < requested);
+        let asked = format!("{} was asked for", show(requested));
+        return full.then(|| share_limit(case, n, limit, asked));
     }
     let (requested, free) = (n.requested?, n.free?);
     // What was free on the device was more than what was left of the share.
@@ -107,14 +123,15 @@ pub(super) fn another_limit(case: &Case, n: &Numbers) -> Option<Finding> {
 
 /// The share of this process is used up.
 fn share_limit(case: &Case, n: &Numbers, limit: u64, fits: String) -> Finding {
-    let used = n.reserved.unwrap_or_default();
+    let used = n.reserved.or(n.allocated).unwrap_or_default();
     let fixes: &[u8] = if engines::is_training(case) { &[4, 6, 7] } else { &[4, 6] };
     let finding =
         Finding::new(Diagnosis::BatchOrActivationTooBig, Confidence::Certain, fixes, fits);
     let mut finding = finding.because(SHARE);
     finding.why.push(format!(
-        "this process may take {} and has reserved {}: {} is left of its share",
+        "this process may take {} and has {} {}: {} is left of its share",
         show(limit),
+        if n.reserved.is_some() { "reserved" } else { "allocated" },
         show(used),
         show(limit.saturating_sub(used))
     ));

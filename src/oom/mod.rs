@@ -38,7 +38,7 @@ mod stream;
 mod tables;
 mod text;
 
-pub use advice::{Advice, Saves, TITLES, When, line_for};
+pub use advice::{Advice, Saves, TITLES, When, line_for, of_transformers};
 pub use diagnose::{Confidence, Diagnosis};
 pub use explanation::{Explanation, OtherProcess, Quote};
 pub use ledger::{Entry, Ledger};

@@ -50,6 +50,8 @@ pub(super) struct Numbers {
     pub other_allocations: Option<u64>,
     /// Memory is shared with the host, or spills into it: gaps say nothing.
     pub unified: bool,
+    /// Memory is the host's own: all that is in use of it is in use here.
+    pub shared: bool,
 }
 
 impl Numbers {
@@ -74,6 +76,7 @@ impl Numbers {
             private_pools: get(Slot::PrivatePools),
             this_process: get(Slot::ThisProcess),
             other_allocations: get(Slot::OtherAllocations),
+            shared: case.has(Mark::Jetson),
             unified: case.has(Mark::Jetson) || case.has(Mark::Wsl) || case.has(Mark::Windows),
             ..Self::default()
         };

@@ -6,7 +6,7 @@ use crate::analyze::workload::{Setting, Software, Workload};
 use crate::analyze::{Class, GpuView, Growth, Holder, View};
 use crate::model::ModelFacts;
 use crate::model::savings::Freed;
-use crate::oom::{When, line_for};
+use crate::oom::{When, line_for, of_transformers};
 use crate::sample::{AllocatorBackend, AllocatorDevice, EnvVar, Reading};
 use crate::units::Bytes;
 
@@ -174,7 +174,12 @@ pub(super) fn fix(
     saves: Option<Saving>,
     value: &dyn Fn(&str) -> Option<String>,
 ) -> Option<Fix> {
-    let (line, cost) = line_for(number, software_key(holder), holds, value)?;
+    // Methods of transformers are for what is seen to run it.
+    let transformers =
+        holder.workload.as_ref().is_some_and(|w| w.software == Software::Transformers);
+    let own = holds.iter().copied().map(of_transformers).filter(|_| transformers);
+    let holds: Vec<When> = holds.iter().copied().chain(own).collect();
+    let (line, cost) = line_for(number, software_key(holder), &holds, value)?;
     Some(Fix {
         title: title.to_owned(),
         saves,

@@ -92,7 +92,7 @@ fn on_load(found: &mut Finding, view: &View, holder: &Holder, facts: &ModelFacts
         let allocated = "it allocates 4 bytes a parameter: the weights were loaded in float32";
         found.evidence.push(allocated.to_owned());
         let saves = shared(view, holder, half_of_float32(&facts.weights));
-        let title = (KEY.1, "load them as they are stored");
+        let title = (KEY.1, "load them in 16 bits");
         found.fixes.extend(fix(holder, title, &[When::Float32], saves, &|_| None));
     }
     let freed = four_bit_on_load(&facts.weights);

@@ -14,7 +14,7 @@ fn a_share_turns_the_way_that_helps() {
     assert!(!useless(&blocks, "A smaller batch"), "{:?}", blocks.will_not_help);
     let given =
         said("gpu_memory_utilization=0.96\nValueError: No available memory for the cache blocks.");
-    assert_eq!(line(&given, 1), Some("--max-model-len auto --enforce-eager"));
+    assert_eq!(line(&given, 1), Some("--enforce-eager"));
     let set = said(
         "I0709 XLA_PYTHON_CLIENT_MEM_FRACTION=0.75\nE0709 nccl_communicator.cc:412] NCCL operation ncclGroupEnd() failed: unhandled cuda error. Last NCCL warning(error) log entry (may be unrelated) 'Cuda failure 'out of memory''.\njax.errors.JaxRuntimeError: INTERNAL: NCCL",
     );

@@ -144,7 +144,7 @@ fn four_bit() -> Vec<Case> {
             },
             Hit(
                 "500 holds 15.0 GiB of weights in 16 bits",
-                "from_pretrained(..., dtype=\"auto\")",
+                "from_pretrained(..., dtype=torch.bfloat16)",
                 [148, 151],
             ),
         ),

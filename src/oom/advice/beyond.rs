@@ -1,9 +1,10 @@
 //! What helps and is none of the nine fixes.
 
-use super::{Advice, noted};
+use super::{Advice, fill, noted};
 use crate::oom::clues::Mark;
 use crate::oom::diagnose::{Diagnosis, Finding};
 use crate::oom::judge::Case;
+use crate::oom::numbers::Numbers;
 
 /// Keys of messages, title, line, cost.
 type Row = (&'static [&'static str], &'static str, &'static str, &'static str);
@@ -12,31 +13,31 @@ static HOST: &[Row] = &[
     (
         &["host.loader_bus", "host.loader_shm", "host.shm_full", "nccl.shm", "nccl.shm_segment"],
         "Give the container more shared memory",
-        "docker run --shm-size=8g ...   (or --ipc=host; or fewer num_workers)",
+        "docker run --shm-size={shm}g ...   (or --ipc=host; or fewer num_workers)",
         "none",
     ),
     (
         &["host.paging_file", "host.winerror", "host.oserror"],
         "Enlarge the paging file",
-        "System > Advanced > Performance > Virtual memory: 64 GB, or system managed",
+        "SystemPropertiesPerformance.exe   (Advanced, Virtual memory: system managed, or larger than now)",
         "disk space",
     ),
     (
         &["host.k8s"],
         "Raise the container's memory limit",
-        "resources.limits.memory: 32Gi   (host RAM, not nvidia.com/gpu)",
+        "resources.limits.memory: {pod}Gi   (host RAM, not nvidia.com/gpu)",
         "host RAM",
     ),
     (
         &["host.slurm", "host.slurm_dash", "host.slurm_state"],
         "Ask for more host memory",
-        "#SBATCH --mem=128G",
+        "#SBATCH --mem={slurm}G   (or more: what the job had was not enough)",
         "host RAM",
     ),
     (
         &["host.loader_killed", "host.loader_exit"],
         "Fewer or lighter data workers",
-        "DataLoader(..., num_workers=2)",
+        "DataLoader(..., num_workers={workers})",
         "slower loading",
     ),
     (
@@ -92,18 +93,18 @@ static HF_HOST: Row = (
 static CACHING: Row = (&[], "Turn caching on again", super::running::CACHE_AGAIN, "none");
 
 /// The row that fits.
-pub(super) fn beyond(case: &Case, finding: &Finding) -> Option<Advice> {
+pub(super) fn beyond(case: &Case, n: &Numbers, finding: &Finding) -> Option<Advice> {
     let id = case.event()?.signature.id;
     let host = finding.diagnosis == Diagnosis::HostRamNotVram;
     let found = |table: &'static [Row]| table.iter().find(|(ids, ..)| ids.contains(&id));
-    let row = if host {
+    let filled = |row: &Row| Some((row.1, fill::filled(row.2, case, n)?, row.3));
+    let (title, line, cost) = if host {
         let row = if case.has(Mark::HfModel) { &HF_HOST } else { &ANY_HOST };
         let any = (case.software != "ollama").then_some(row);
-        found(HOST).or(any)?
+        found(HOST).and_then(filled).or_else(|| any.and_then(filled))?
     } else {
-        found(OTHER).or_else(|| case.has(Mark::NoCaching).then_some(&CACHING))?
+        found(OTHER).or_else(|| case.has(Mark::NoCaching).then_some(&CACHING)).and_then(filled)?
     };
-    let (_, title, line, cost) = *row;
-    let (line, note) = noted(line);
+    let (line, note) = noted(&line);
     Some(Advice { fix: 0, title, saves_bytes: None, saves: None, enough: None, line, note, cost })
 }

@@ -1,6 +1,7 @@
 //! The numbers in the lines: how many tokens, layers, samples, which share.
 
-use super::{Saves, shares};
+use super::lines::{Row, When};
+use super::{Saves, present, shares};
 use crate::model::quant;
 use crate::oom::clues::Mark;
 use crate::oom::diagnose::{Diagnosis, Finding, show};
@@ -9,13 +10,23 @@ use crate::oom::judge::Case;
 use crate::oom::numbers::{Numbers, Other};
 use crate::oom::signatures::Stage;
 
+/// The largest `max_split_size_mb` that is advised.
+const SPLIT_MAX: u64 = 256;
 /// Bits that 4-bit weights save of 16: NF4 with its scales takes 4.5.
 const FOUR_BIT_SAVES: f64 = 1.0 - 4.5 / 16.0;
 
+/// What a cache of 8 bits with its scales takes of one of 16.
+const EIGHT_BIT_CACHE: f64 = 8.5 / 16.0;
+
 /// What a fix would free.
-pub(super) fn saves(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> Option<(u64, Saves)> {
+pub(super) fn saves(
+    row: &Row,
+    case: &Case,
+    n: &Numbers,
+    finding: &Finding,
+) -> Option<(u64, Saves)> {
     let get = |slot| case.figures.get(slot);
-    match fix {
+    match row.fix {
         1 => {
             let cache = get(Slot::KvNeeded)
                 .or_else(|| {
@@ -24,11 +35,12 @@ pub(super) fn saves(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> Opt
                         .flatten()
                 })
                 .or(get(Slot::KvBytes))?;
-            // A pool takes its share whatever the context. Elsewhere half the context and eight
-            // bits instead of sixteen are what the line says.
+            // A pool takes its share whatever the context. Elsewhere half the context is what the
+            // line says, with eight bits only where the cache has sixteen.
             let grows = matches!(case.software, "llama.cpp" | "ollama" | "koboldcpp");
-            (grows && get(Slot::KvAvailable).is_none())
-                .then_some(((cache as f64 * (1.0 - 0.5 * 0.531)) as u64, Saves::About))
+            let bits = if row.when == When::WideCache { EIGHT_BIT_CACHE } else { 1.0 };
+            (grows && get(Slot::KvAvailable).is_none() && present::context_known(case))
+                .then_some(((cache as f64 * (1.0 - 0.5 * bits)) as u64, Saves::About))
         }
         2 if matches!(case.software, "llama.cpp" | "koboldcpp") => {
             let smaller = smaller(case, n)?;
@@ -36,7 +48,8 @@ pub(super) fn saves(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> Opt
         }
         2 if matches!(case.software, "ollama" | "sglang") => None,
         2 if case.stage == Stage::Optimizer => {
-            get(Slot::Parameters).map(|parameters| (parameters.saturating_mul(6), Saves::About))
+            let each = state_less(case, n).filter(|_| row.software != "deepspeed")?;
+            Some((get(Slot::Parameters)?.saturating_mul(each), Saves::About))
         }
         2 => {
             let weights = get(Slot::Weights).or(if case.stage == Stage::Weights {
@@ -44,7 +57,9 @@ pub(super) fn saves(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> Opt
             } else {
                 None
             })?;
-            Some(((weights as f64 * FOUR_BIT_SAVES) as u64, Saves::About))
+            let half = matches!(row.when, When::Float32 | When::HfFloat32);
+            let part = if half { 0.5 } else { FOUR_BIT_SAVES };
+            Some(((weights as f64 * part) as u64, Saves::About))
         }
         3 if case.has(Mark::Jetson) => n.rest_of_system().map(|bytes| (bytes, Saves::AtMost)),
         3 if n.held_by_others > 0 => Some((n.held_by_others, Saves::AtMost)),
@@ -100,8 +115,10 @@ fn value(name: &str, case: &Case, n: &Numbers) -> Option<String> {
         "batch_new" => batch(case, n)?.0,
         "factor" => batch(case, n)?.1,
         "accumulation" => batch(case, n)?.1.saturating_mul(case.accumulation?),
-        // Just below the request, and above the 20 MiB that the allocator asks for.
-        "split" => ((n.requested? >> 20).saturating_sub(1) / 32 * 32).max(32),
+        // Below the request, and above the 20 MiB that the allocator asks for. A request that was
+        // seen once need not be the one that comes again: no more than running processes are told.
+        "split" => ((n.requested? >> 20).saturating_sub(1) / 32 * 32).clamp(32, SPLIT_MAX),
+        "state_less" => state_less(case, n)?,
         // A limit for one device leaves the others out.
         "fit_gib" if get(Slot::Device).is_some_and(|device| device > 0) => return None,
         "fit_gib" => {
@@ -118,6 +135,8 @@ fn value(name: &str, case: &Case, n: &Numbers) -> Option<String> {
             let (need, have) = (get(Slot::KvNeeded)? / 2, get(Slot::KvAvailable)?);
             return (need <= have).then(|| show(need));
         }
+        "or_lora" if case.has(Mark::Lora) => return Some(String::new()),
+        "or_lora" => return Some("; or LoRA on a 4-bit base".to_owned()),
         "smaller" => return smaller(case, n).map(|(name, _)| name.to_owned()),
         "smaller_needs" => return smaller(case, n).map(|(_, bytes)| show(bytes)),
         "least_needs" => {
@@ -125,9 +144,28 @@ fn value(name: &str, case: &Case, n: &Numbers) -> Option<String> {
             let (_, least) = quantised(weights).last()?;
             return (least > room_for_weights(case, n)?).then(|| show(least));
         }
-        _ => return shares::value(name, case, n),
+        _ => return shares::value(name, case, n).or_else(|| present::value(name, case)),
     };
     Some(number.to_string())
+}
+
+/// Bytes a parameter that states of 8 bits save: `AdamW` keeps two in the type of the parameters.
+/// What a step has allocated tells that type: weights, gradients and states of 16 bits take 8 bytes,
+/// of 32 bits weights and gradients alone. `None` where parts of them are elsewhere.
+fn state_less(case: &Case, n: &Numbers) -> Option<u64> {
+    let parted = [Mark::DeepSpeed, Mark::Multirank, Mark::Lora, Mark::Adam8];
+    if parted.iter().any(|mark| case.has(*mark)) {
+        return None;
+    }
+    if case.has(Mark::Float32) {
+        return Some(6);
+    }
+    let (allocated, parameters) = (n.allocated?, case.figures.get(Slot::Parameters)?);
+    match allocated / parameters.max(1) {
+        0..8 => Some(2),
+        8 => None,
+        _ => Some(6),
+    }
 }
 
 fn half(value: u64) -> Option<u64> {

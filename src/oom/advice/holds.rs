@@ -4,6 +4,7 @@ use super::lines::When;
 use crate::oom::clues::Mark;
 use crate::oom::diagnose::{Diagnosis, Finding};
 use crate::oom::engines::is_training;
+use crate::oom::facts;
 use crate::oom::figures::Slot;
 use crate::oom::judge::Case;
 use crate::oom::limits::{SHARE, expandable};
@@ -28,6 +29,10 @@ pub(super) fn holds(when: When, case: &Case, n: &Numbers, finding: &Finding) -> 
         When::HfOptimizer => case.stage == Stage::Optimizer && case.has(Mark::HfTrainer),
         When::HfFloat32 => case.has(Mark::Float32) && hf(case),
         When::Hf => hf(case),
+        When::OnCuda => {
+            !matches!(case.software, "pytorch-mps" | "pytorch-xpu" | "pytorch-directml")
+        }
+        When::WideCache => !facts::narrow_cache(case),
         When::SingleSample => case.batch == Some(1),
         When::ShareSet => is_share(case, finding),
         When::TorchShare => {

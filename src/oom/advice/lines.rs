@@ -50,6 +50,8 @@ pub enum When {
     HfFloat32,
     /// It uses transformers.
     Hf,
+    /// It computes through CUDA or ROCm: not on Apple's, Intel's or `DirectX`'s devices.
+    OnCuda,
     /// A step has one sample already.
     SingleSample,
     /// It failed before anything of its own was loaded.
@@ -86,7 +88,7 @@ pub enum When {
     Float32,
     /// Of a running process: its context is long.
     LongContext,
-    /// Of a running process: its cache has 16 bits.
+    /// Its cache has 16 bits, as far as is known.
     WideCache,
     /// Of a running process: its server reports a cache that is hardly used.
     Unused,

@@ -8,8 +8,10 @@ mod lines;
 mod lines_model;
 mod lines_rest;
 mod lines_step;
+mod present;
 mod running;
 mod shares;
+mod shell;
 mod useless;
 
 use serde::Serialize;
@@ -22,7 +24,7 @@ use super::signatures::Stage;
 use lines::Row;
 
 pub use lines::When;
-pub use running::line_for;
+pub use running::{line_for, of_transformers};
 
 pub(super) use useless::useless;
 
@@ -72,7 +74,8 @@ pub const TITLES: [&str; 9] = [
     "Accept that it does not fit",
 ];
 
-fn title(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> &'static str {
+fn title(row: &Row, case: &Case, n: &Numbers, finding: &Finding) -> &'static str {
+    let fix = row.fix;
     match (fix, finding.diagnosis) {
         (6, _) if holds::is_share(case, finding) => "Raise this process's share",
         (6, _) if holds::holds(When::NoVirtualMemory, case, n, finding) => {
@@ -86,8 +89,17 @@ fn title(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> &'static str {
         }
         (6, Diagnosis::LeakOrGrowth) => "Drop the references that keep memory",
         (2, _) if case.has(Mark::FourBit) => "Smaller weights still",
+        (2, _) if row.when == When::Optimizer && row.software == "deepspeed" => {
+            "Keep the optimizer's state in host RAM"
+        }
+        (2, _) if case.stage == Stage::Optimizer && case.has(Mark::Lora) => {
+            "Smaller optimizer state"
+        }
         (2, _) if case.stage == Stage::Optimizer => {
             "Smaller optimizer state, or LoRA on 4-bit weights"
+        }
+        (2, _) if matches!(row.when, When::Float32 | When::HfFloat32) => {
+            "Load the weights in 16 bits"
         }
         (2, _) if case.software == "sglang" => "A larger share for the server, or 4-bit weights",
         (3, _)
@@ -116,27 +128,29 @@ fn title(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> &'static str {
 pub(super) fn advise(case: &Case, n: &Numbers, finding: &Finding) -> Vec<Advice> {
     let mut advice: Vec<Advice> = Vec::new();
     for fix in &finding.fixes {
-        let Some((line, cost)) = line(*fix, case, n, finding) else { continue };
+        let Some((line, row)) = line(*fix, case, n, finding) else { continue };
         let (line, note) = noted(&line);
+        let line = shell::of(case, line);
         if advice.iter().any(|other| other.line == line) {
             continue;
         }
-        let saves = fill::saves(*fix, case, n, finding);
+        let saves = fill::saves(row, case, n, finding);
         let bytes = saves.map(|(bytes, _)| bytes);
         advice.push(Advice {
             fix: *fix,
-            title: title(*fix, case, n, finding),
+            title: title(row, case, n, finding),
             saves_bytes: bytes,
             saves: saves.map(|(_, how)| how),
             enough: bytes.zip(n.short()).map(|(bytes, short)| bytes >= short),
             line,
             note,
-            cost,
+            cost: row.cost,
         });
     }
-    // What is not enough comes after what may be.
-    advice.sort_by_key(|advice| advice.enough == Some(false));
-    advice.extend(beyond::beyond(case, finding));
+    // What is not enough comes after what may be; giving up stays last where it is.
+    let last = finding.fixes.last() == Some(&9);
+    advice.sort_by_key(|advice| (last && advice.fix == 9, advice.enough == Some(false)));
+    advice.extend(beyond::beyond(case, n, finding));
     advice
 }
 
@@ -152,10 +166,10 @@ fn noted(text: &str) -> (String, Option<String>) {
     }
 }
 
-fn line(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> Option<(String, &'static str)> {
+fn line(fix: u8, case: &Case, n: &Numbers, finding: &Finding) -> Option<(String, &'static Row)> {
     lines::rows()
         .filter(|row| row.fix == fix && fits(row, case, n, finding))
-        .find_map(|row| Some((fill::filled(row.line, case, n)?, row.cost)))
+        .find_map(|row| Some((fill::filled(row.line, case, n)?, row)))
 }
 
 fn fits(row: &Row, case: &Case, n: &Numbers, finding: &Finding) -> bool {

@@ -2,6 +2,7 @@
 
 use super::fill::filled_with;
 use super::lines::{Row, When, row, rows};
+use super::present;
 
 /// What turns the caching allocator on again.
 pub(super) const CACHE_AGAIN: &str =
@@ -146,19 +147,28 @@ pub fn line_for(
             && (row.software == "*" || row.software == software)
             && holds.contains(&of_running(row.when))
     };
+    let value = |name: &str| value(name).or_else(|| present::usual(name));
     let mut rows = RUNNING.iter().chain(rows()).filter(fits);
-    rows.find_map(|row| Some((filled_with(row.line, value)?, row.cost)))
+    rows.find_map(|row| Some((filled_with(row.line, &value)?, row.cost)))
 }
 
-/// What must hold of a running process for a row of transformers: most that run load their models
-/// with it. The arguments of its Trainer have to be seen.
+/// What must hold of a running process for a row: what is read here runs on CUDA.
 const fn of_running(when: When) -> When {
     match when {
-        When::Hf => When::Always,
-        When::HfLoss => When::Loss,
-        When::HfAttention => When::Attention,
-        When::HfOptimizer => When::Optimizer,
-        When::HfFloat32 => When::Float32,
+        When::OnCuda => When::Always,
+        other => other,
+    }
+}
+
+/// The condition of the row of transformers that takes the place of a general one.
+pub const fn of_transformers(when: When) -> When {
+    match when {
+        When::Always => When::Hf,
+        When::Training => When::HfTraining,
+        When::Loss => When::HfLoss,
+        When::Attention => When::HfAttention,
+        When::Optimizer => When::HfOptimizer,
+        When::Float32 => When::HfFloat32,
         other => other,
     }
 }
@@ -166,6 +176,20 @@ const fn of_running(when: When) -> When {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn methods_of_transformers_are_for_what_runs_it() {
+        let line = |fix, when: &[When]| line_for(fix, "pytorch", when, &|_| None).map(|l| l.0);
+        let own = [When::Always, of_transformers(When::Always)];
+        for (fix, plain, transformers) in [
+            (7, "torch.utils.checkpoint.", "model.gradient_checkpointing_enable()"),
+            (2, "torchao.", "quantization_config=BitsAndBytesConfig("),
+            (5, "accelerate.cpu_offload(", "from_pretrained(..., device_map="),
+        ] {
+            assert!(line(fix, &[When::Always]).is_some_and(|l| l.starts_with(plain)), "{fix}");
+            assert!(line(fix, &own).is_some_and(|l| l.starts_with(transformers)), "{fix}");
+        }
+    }
 
     #[test]
     fn the_software_s_own_row_comes_first_and_unknown_figures_pass_it_over() {
@@ -176,6 +200,8 @@ mod tests {
         assert_eq!(line(&known).as_deref(), Some("--gpu-memory-utilization 0.60"));
         assert!(line(&|_| None).is_some_and(|line| line.contains("0.50")));
         assert_eq!(line_for(1, "tensorflow", &[When::LongContext], &|_| None), None);
+        let plain = line_for(4, "vllm", &[When::Always], &|_| None);
+        assert!(plain.is_some_and(|(line, _)| line.starts_with("--max-num-seqs 64")));
         let any = line_for(6, "pytorch", &[When::Fragmented], &|_| None);
         assert!(any.is_some_and(|(line, _)| line.starts_with("PYTORCH_CUDA_ALLOC_CONF=")));
     }

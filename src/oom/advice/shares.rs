@@ -11,6 +11,9 @@ const EXACT: f64 = 0.001;
 /// The share of this name.
 pub(super) fn value(name: &str, case: &Case, n: &Numbers) -> Option<String> {
     let get = |slot| case.figures.get(slot);
+    if name == "auto" {
+        return facts::version(case).filter(|v| has_auto(v)).map(|_| "auto".to_owned());
+    }
     let wanted = match name {
         "share" => n.free? as f64 / n.total? as f64 - 0.005,
         // In steps of a twentieth: an exact one fails again at the next request.
@@ -27,6 +30,12 @@ pub(super) fn value(name: &str, case: &Case, n: &Numbers) -> Option<String> {
             let now = facts::share(case, "client_mem_fraction").unwrap_or(0.90);
             (now - 0.10).min(0.80) + EXACT
         }
+        "pool_lower" => {
+            let now = facts::share(case, "gpu_mem_fraction")
+                .or_else(|| facts::share(case, "gpu_memory_fraction"))
+                .unwrap_or(0.90);
+            (now - 0.10).min(0.60) + EXACT
+        }
         "gpu_share" => {
             let room = n.free?.checked_sub(n.margin())?;
             (room as f64 / n.requested? as f64 * 20.0).floor() / 20.0 + EXACT
@@ -39,6 +48,14 @@ pub(super) fn value(name: &str, case: &Case, n: &Numbers) -> Option<String> {
         _ => return None,
     };
     share(wanted)
+}
+
+/// Whether this version of vLLM chooses the longest context that fits itself: from 0.14.
+/// <https://github.com/vllm-project/vllm/pull/29431>
+fn has_auto(version: &str) -> bool {
+    let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or_default());
+    let (major, minor) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    (major, minor) >= (0, 14)
 }
 
 /// What vLLM was told to take, where the log shows it.
@@ -65,6 +82,12 @@ pub(super) fn needed(n: &Numbers) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn auto_is_for_versions_that_have_it() {
+        assert!(has_auto("0.14.0") && has_auto("0.20") && has_auto("1.0"));
+        assert!(!has_auto("0.13.1") && !has_auto("0.9.2"));
+    }
 
     #[test]
     fn shares_are_rounded_down_and_kept_sensible() {

@@ -20,10 +20,14 @@ pub(in crate::oom) fn useless(case: &Case, n: &Numbers, finding: &Finding) -> Ve
         lines.push("empty_cache(): the cache is made once and never given back.".to_owned());
     }
     if let Some(free) = n.free.filter(|_| finding.refused) {
-        lines.push(format!("Ending other processes, a larger GPU: {} was free.", show(free)));
+        // PyTorch's limits are parts of the whole: those of a larger GPU are larger.
+        let part = finding.cause == Some(SHARE) && is_torch(case) && !case.has(Mark::Vgpu);
+        let larger = if part { "" } else { ", a larger GPU" };
+        lines.push(format!("Ending other processes{larger}: {} was free.", show(free)));
     } else if finding.diagnosis != Diagnosis::OtherProcessHoldsMemory
         && n.this_process.is_some()
         && n.held_by_others == 0
+        && !n.unified
     {
         lines.push("Ending other processes: this one is alone on the device.".to_owned());
     }
@@ -52,7 +56,7 @@ fn on_the_host(case: &Case, n: &Numbers, finding: &Finding) -> Option<String> {
 }
 
 /// Whether it is the GPU's own memory that ran out: not where it is the system's, where it can spill
-/// into that, where a share or another limit was reached, and where nothing was allocated.
+/// into that or is told to, where a share or another limit was reached, and where nothing was allocated.
 fn own_memory(case: &Case, n: &Numbers, finding: &Finding) -> bool {
     let shared = n.unified
         || matches!(case.software, "pytorch-mps" | "pytorch-directml")
@@ -60,7 +64,8 @@ fn own_memory(case: &Case, n: &Numbers, finding: &Finding) -> bool {
             let id = event.signature.id;
             matches!(id, "blender.both" | "lmstudio") || id.starts_with("ggml.metal")
         });
-    let share = n.allowed.is_some() || finding.cause == Some(SHARE);
+    let managed = case.software == "rapids-rmm";
+    let share = managed || n.allowed.is_some() || finding.cause == Some(SHARE);
     !shared && !finding.refused && !share
 }
 
