@@ -170,7 +170,9 @@ fn settle(
         }
         let carrier = settled.rows.iter().find(|(other, _)| keeps_the_same(view, &rows, other.id));
         let shares_with = carrier.map(|(other, _)| other.id.pid).filter(|_| bytes.is_empty());
-        let row = PlanRow { shares_with, ..row(&member, &rows, bytes) };
+        let row = row(&member, &rows, bytes);
+        let untold = row.untold.filter(|_| shares_with.is_none());
+        let row = PlanRow { shares_with, untold, ..row };
         settled.rows.push((row, target(&member)));
     }
     settled
@@ -234,12 +236,15 @@ fn row(member: &Member<'_>, rows: &[&Holder], bytes: Vec<ExpectedBytes>) -> Plan
         (Role::Target, Some(fact)) if zombie => format!("zombie: {fact}"),
         (Role::Target, _) => "chosen".to_owned(),
     };
+    // Who is in no list has no amount of its own where it keeps that of the dead.
+    let counts = |holder: &&&Holder| holder.listed || bytes.is_empty();
+    let untold = rows.iter().filter(counts).find_map(|holder| holder.bytes.why());
     PlanRow {
         id: member.process.id,
         user: member.process.user.clone(),
         name: member.process.short_name(),
+        untold,
         bytes,
-        untold: rows.iter().find_map(|holder| holder.bytes.why()),
         shares_with: None,
         reason,
         zombie,

@@ -39,9 +39,9 @@ impl PlanRow {
     /// The same for a program: nothing of one whose memory another of the plan has (`shares_with`),
     /// and why not where the driver does not tell all of it.
     pub fn told(&self) -> Option<Reading<Bytes>> {
-        match (self.untold, self.shares_with) {
-            (Some(why), _) => Some(Reading::Absent(why)),
-            (None, Some(_)) => None,
+        match (self.shares_with, self.untold) {
+            (Some(_), _) => None,
+            (None, Some(why)) => Some(Reading::Absent(why)),
             (None, None) => Some(Reading::Value(self.total())),
         }
     }
