@@ -172,7 +172,7 @@ fn settle(
         let shares_with = carrier.map(|(other, _)| other.id.pid).filter(|_| bytes.is_empty());
         let row = row(&member, &rows, bytes);
         let untold = row.untold.filter(|_| shares_with.is_none());
-        let row = PlanRow { shares_with, untold, ..row };
+        let row = PlanRow { untold, shares_with, ..row };
         settled.rows.push((row, target(&member)));
     }
     settled

@@ -139,10 +139,10 @@ pub fn fit(args: &FitArgs, options: &Options, form: Form, color: bool) -> anyhow
         );
     }
     let looked = wanted.cards.is_empty().then(|| look::look(&here, APART_MS).ok()).flatten();
-    if let Some((found, view)) = looked.as_ref().filter(|_| !here.gpus.is_empty()) {
-        if let Some(exit) = not_seen(&here, found, view, form.json)? {
-            return Ok(exit);
-        }
+    if let Some((found, view)) = looked.as_ref().filter(|_| !here.gpus.is_empty())
+        && let Some(exit) = not_seen(&here, found, view, form.json)?
+    {
+        return Ok(exit);
     }
     let view = looked.map(|(_, view)| view);
     let gpus = view.as_ref().map(gpus).unwrap_or_default();
