@@ -95,6 +95,27 @@ fn one_that_is_lost_is_there_and_a_number_may_mean_a_size() {
     assert!(code == 2 && error.contains("one kind at a time"), "{error}");
 }
 
+#[test]
+fn what_fits_on_a_gpu_that_was_named_needs_the_driver() {
+    let fake = Fake::new(STALLED);
+    let (code, text, error) = said(&fake, &["fit", "8B", "--gpu", "0"]);
+    assert_eq!((code, text.as_str()), (4, ""), "{error}");
+    assert!(error.contains("the driver does not answer (nvmlDeviceGetMemoryInfo_v2"), "{error}");
+    let (code, text, _) = said(&fake, &["fit", "8B", "--gpu", "0", "--json"]);
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert!(code == 4 && json["error"].as_str().unwrap().contains("does not answer"), "{text}");
+
+    let none = Path::new("/nonexistent/libnvidia-ml.so.1");
+    let without =
+        |args: &[&str]| out(vramlens(&fake).env("VRAMLENS_NVML_LIB", none).arg("fit").args(args));
+    let (code, text, error) = without(&["8B", "--gpu", "24"]);
+    assert_eq!((code, text.as_str()), (3, ""), "{error}");
+    assert!(error.contains("did you mean 24GiB?"), "{error}");
+    // A card that is not here, and no card at all, need none.
+    assert_eq!(without(&["8B", "--gpu", "24GiB"]).0, 0);
+    assert_eq!(without(&["8B"]).0, 0);
+}
+
 /// It may come back: a card that is reset, a driver that is loaded anew.
 #[test]
 fn what_goes_on_says_that_a_gpu_is_not_there_until_it_is() {
@@ -162,10 +183,12 @@ fn a_driver_that_never_answers_hides_nobody() {
     assert_eq!((code, text.as_str()), (4, ""), "{error}");
     let open = format!("{pid} has nvidia0, nvidia-uvm and nvidiactl open");
     assert!(error.contains(&open) && !error.contains("holds no GPU memory"), "{error}");
-    assert!(error.contains(&format!("Without a proof: kill {pid}")), "{error}");
+    assert!(error.contains(&format!("ps -o pid,user,lstart,args -p {pid}")), "{error}");
+    // A line that signals a bare number is none to be copied.
+    assert!(!error.contains(&format!("kill {pid}")), "{error}");
     let own = std::process::id().to_string();
     let (code, _, error) = run(&["kill", &own, "--dry-run"]);
-    assert!(code == 4 && !error.contains("Without a proof"), "{error}");
+    assert!(code == 4 && !error.contains("ps -o"), "{error}");
     let (code, _, error) = run(&["kill", "--zombies", "--dry-run"]);
     assert!(code == 4 && error.contains("cannot be told"), "{error}");
 }
@@ -231,6 +254,9 @@ fn a_command_is_whole_in_a_pipe_unless_columns_says_how_wide() {
         assert!(whole.ends_with("serve.py --port 8001"), "{whole}");
         let cut = row(&out(vramlens(&fake).env("COLUMNS", "100").args(args)).1);
         assert!(cut.chars().count() == 100 && cut.ends_with('…'), "{cut}");
+        // No table is left in fewer columns: README and manual say where that ends.
+        let least = row(&out(vramlens(&fake).env("COLUMNS", "20").args(args)).1);
+        assert_eq!(least.chars().count(), 60, "{least}");
     }
 }
 

@@ -311,7 +311,8 @@ fn room(need: Bytes) -> Fit {
         provenance: Provenance::Measured,
     };
     let missing = need.saturating_sub(free + bytes);
-    Fit { gpu: GpuIndex(0), need, free, margin: Bytes::mib(491), steps: vec![step], missing }
+    let (gpu, label) = (GpuIndex(0), "0".to_owned());
+    Fit { gpu, label, need, free, margin: Bytes::mib(491), steps: vec![step], missing }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use vramlens::analyze::{KillPlan, View, kill_proof, plan, zombies};
 use vramlens::history::History;
 use vramlens::ids::{GpuIndex, Pid, ProcId};
 use vramlens::record::{Form, Header, Reader, Redaction, Writer};
-use vramlens::sample::{KillPreset, ProcSample, ProcState, Reading, Tick, redact};
+use vramlens::sample::{KillPreset, ProcSample, ProcState, Reading, Tick, Why, redact};
 use vramlens::units::Bytes;
 
 fn id(pid: u32) -> ProcId {
@@ -222,8 +222,27 @@ fn of_two_survivors_the_second_shares_what_the_first_has() {
         plan.rows[1].why()
     );
     assert_eq!(plan.expected_total(), Bytes::gib(5));
+    let told: Vec<_> = plan.rows.iter().map(vramlens::analyze::PlanRow::told).collect();
+    assert_eq!(told, [Some(Reading::Value(Bytes::gib(5))), None], "counted once");
+    assert_eq!(plan.expected_told(), Reading::Value(Bytes::gib(5)));
     let dialog = vramlens::runtime::kill::dialog(&plan);
     assert_eq!(dialog.rows[1].bytes, "shared");
+}
+
+#[test]
+fn what_the_driver_does_not_tell_is_no_zero() {
+    let mut untold = row(500, 0);
+    untold.used = Reading::Absent(Why::NotSupported);
+    let listed = with_rows(gpu(0), vec![untold, row(510, 3 * GIB)]);
+    let view = watched(5, &[listed], &host(), &[ranks(), vec![init()]].concat()).1;
+    let whole = plan(&view, &[id(500), id(510)], None);
+    let told = |pid: u32| whole.rows.iter().find(|row| row.id.pid == Pid(pid)).unwrap().told();
+    assert_eq!(told(500), Some(Reading::Absent(Why::NotSupported)));
+    assert_eq!(told(510), Some(Reading::Value(Bytes::gib(3))));
+    assert_eq!(told(450), Some(Reading::Value(Bytes::ZERO)), "it is in no list");
+    assert_eq!(whole.expected_told(), Reading::Absent(Why::NotSupported), "3 GiB is not all");
+    let known = plan(&view, &[id(510)], None);
+    assert_eq!(known.expected_told(), Reading::Value(Bytes::gib(3)));
 }
 
 #[test]

@@ -3,11 +3,11 @@ mod verdict_support;
 
 use verdict_support::table::{engine, job, orphan, shell, state, survivor, with};
 use verdict_support::*;
-use vramlens::analyze::View;
+use vramlens::analyze::{Class, View};
 use vramlens::history::History;
 use vramlens::ids::Pid;
-use vramlens::rules::{Outcome, Provenance, RULES, Severity, outcomes, run};
-use vramlens::sample::{GpuSample, ProcSample, ProcState, Reading, Why};
+use vramlens::rules::{Outcome, Provenance, RULES, Severity, outcomes, run, would_it_fit};
+use vramlens::sample::{GpuSample, MigInfo, ProcSample, ProcState, Reading, Why};
 use vramlens::units::Bytes;
 
 fn check(view: &View) -> Outcome {
@@ -158,6 +158,50 @@ fn cannot_tell_what_one_gpu_or_one_process_keeps_back() {
     }
     let view = self::view(20, unsampled, &[shell(), job()]);
     assert_eq!(why(&view), "whether 500 is at work: not supported here");
+}
+
+/// One card with a slice, on which `rows` are listed.
+fn sliced(rows: Vec<vramlens::sample::GpuProc>) -> [GpuSample; 2] {
+    let mut parent = with_rows(gpu(0), rows.clone());
+    parent.mig_enabled = Reading::Value(true);
+    let mut slice = with_rows(gpu(0), rows);
+    slice.uuid = uuid(7);
+    slice.mig = Some(MigInfo {
+        parent: uuid(0),
+        gpu_instance: Reading::Value(1),
+        compute_instance: Reading::Value(0),
+    });
+    [parent, slice]
+}
+
+#[test]
+fn an_instance_is_called_as_everywhere_else() {
+    let seen = |seconds, procs: &[ProcSample]| {
+        let procs = [procs, &[init()]].concat();
+        watched(seconds, &sliced(vec![row(500, 5 * GIB)]), &host(), &procs).1
+    };
+    for (view, words) in [
+        (seen(5, &[]), "5.00 GiB on GPU 0:1 are listed under 500"),
+        (seen(5, &[engine()]), "zombie holds 5.00 GiB on GPU 0:1: "),
+        (seen(700, &[shell(), job()]), "and holds 5.00 GiB on GPU 0:1"),
+    ] {
+        let all: Vec<String> = run(&view).into_iter().map(|found| found.headline).collect();
+        let said = words.replace("5.00", "5.0");
+        assert!(all.iter().any(|line| line.contains(&said)), "{said}: {all:?}");
+        assert!(!all.iter().any(|line| line.contains("GPU 0 ")), "{all:?}");
+    }
+    let view = seen(5, &[]);
+    let fit = would_it_fit(&view, Bytes::gib(70), &run(&view));
+    assert!(fit.starts_with("70.0 GiB fit on GPU 0:1 now"), "{fit}");
+}
+
+#[test]
+fn a_number_that_another_process_has_is_not_called_dead() {
+    let mut found = view(5, on(500, 5), &[]);
+    found.holders[0].verdict.class = Class::Reused;
+    let headline = &run(&found)[0].headline;
+    assert!(headline.contains("under 500, whose number another process has now"), "{headline}");
+    assert!(!headline.contains("dead"), "{headline}");
 }
 
 #[test]

@@ -10,6 +10,8 @@ mod dialog;
 #[path = "screens/paper.rs"]
 mod paper;
 mod scenes;
+#[path = "screens/words.rs"]
+mod words;
 
 use std::sync::Arc;
 

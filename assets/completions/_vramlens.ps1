@@ -57,7 +57,7 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             break
         }
         'vramlens;triage' {
-            [CompletionResult]::new('--need', '--need', [CompletionResultType]::ParameterName, 'Say whether this much fits now (ends with 0, else with 1), and after which of the fixes: 12GiB')
+            [CompletionResult]::new('--need', '--need', [CompletionResultType]::ParameterName, 'Say whether this much fits now (ends with 0, else with 1), and after which of the fixes: 12GiB. With several --host it ends with 0 where it fits on one of them')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Read this configuration instead of the usual one')
             [CompletionResult]::new('--log', '--log', [CompletionResultType]::ParameterName, 'Keep a log in this file: starts, faults, alerts, and what was ended')
             [CompletionResult]::new('--gpu', '--gpu', [CompletionResultType]::ParameterName, 'Only these GPUs: indexes or the beginnings of UUIDs, separated by commas. For `fit` also a card that is not here: 24GiB')
@@ -203,11 +203,11 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             break
         }
         'vramlens;replay' {
-            [CompletionResult]::new('--speed', '--speed', [CompletionResultType]::ParameterName, 'How many times as fast')
+            [CompletionResult]::new('--speed', '--speed', [CompletionResultType]::ParameterName, 'How many times as fast; 1 where it is not given')
             [CompletionResult]::new('--svg', '--svg', [CompletionResultType]::ParameterName, 'Write a chart of the recording as SVG, and end; `-` for standard output')
             [CompletionResult]::new('--png', '--png', [CompletionResultType]::ParameterName, 'Write a chart of the recording as PNG, and end; `-` for standard output')
             [CompletionResult]::new('--from', '--from', [CompletionResultType]::ParameterName, 'The chart begins here: 03:58, 2026-11-30 03:58, -10m (before the end), +5m (after the start)')
-            [CompletionResult]::new('--to', '--to', [CompletionResultType]::ParameterName, 'The chart ends here')
+            [CompletionResult]::new('--to', '--to', [CompletionResultType]::ParameterName, 'The chart ends here; with --once and --json the moment to print')
             [CompletionResult]::new('--size', '--size', [CompletionResultType]::ParameterName, 'Size of the chart in pixels: 1200x600')
             [CompletionResult]::new('--config', '--config', [CompletionResultType]::ParameterName, 'Read this configuration instead of the usual one')
             [CompletionResult]::new('--log', '--log', [CompletionResultType]::ParameterName, 'Keep a log in this file: starts, faults, alerts, and what was ended')
@@ -217,7 +217,7 @@ Register-ArgumentCompleter -Native -CommandName 'vramlens' -ScriptBlock {
             [CompletionResult]::new('--theme', '--theme', [CompletionResultType]::ParameterName, 'The theme of the live view; `vramlens config --themes` lists them')
             [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Any setting: --set kill.confirm=false')
             [CompletionResult]::new('--host', '--host', [CompletionResultType]::ParameterName, 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill')
-            [CompletionResult]::new('--once', '--once', [CompletionResultType]::ParameterName, 'Print the last frame as text and end')
+            [CompletionResult]::new('--once', '--once', [CompletionResultType]::ParameterName, 'Print the last frame as text, or with --to that of a moment, and end')
             [CompletionResult]::new('--json', '--json', [CompletionResultType]::ParameterName, 'Print JSON instead of text')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Draw with ASCII characters only')
             [CompletionResult]::new('--isolate', '--isolate', [CompletionResultType]::ParameterName, 'Ask the driver in a process of its own: one that hangs or crashes is replaced')

@@ -53,7 +53,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand help 'Print this message or the help of the given subcommand(s)'
         }
         &'vramlens;triage'= {
-            cand --need 'Say whether this much fits now (ends with 0, else with 1), and after which of the fixes: 12GiB'
+            cand --need 'Say whether this much fits now (ends with 0, else with 1), and after which of the fixes: 12GiB. With several --host it ends with 0 where it fits on one of them'
             cand --config 'Read this configuration instead of the usual one'
             cand --log 'Keep a log in this file: starts, faults, alerts, and what was ended'
             cand --gpu 'Only these GPUs: indexes or the beginnings of UUIDs, separated by commas. For `fit` also a card that is not here: 24GiB'
@@ -192,11 +192,11 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --help 'Print help (see more with ''--help'')'
         }
         &'vramlens;replay'= {
-            cand --speed 'How many times as fast'
+            cand --speed 'How many times as fast; 1 where it is not given'
             cand --svg 'Write a chart of the recording as SVG, and end; `-` for standard output'
             cand --png 'Write a chart of the recording as PNG, and end; `-` for standard output'
             cand --from 'The chart begins here: 03:58, 2026-11-30 03:58, -10m (before the end), +5m (after the start)'
-            cand --to 'The chart ends here'
+            cand --to 'The chart ends here; with --once and --json the moment to print'
             cand --size 'Size of the chart in pixels: 1200x600'
             cand --config 'Read this configuration instead of the usual one'
             cand --log 'Keep a log in this file: starts, faults, alerts, and what was ended'
@@ -206,7 +206,7 @@ set edit:completion:arg-completer[vramlens] = {|@words|
             cand --theme 'The theme of the live view; `vramlens config --themes` lists them'
             cand --set 'Any setting: --set kill.confirm=false'
             cand --host 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill'
-            cand --once 'Print the last frame as text and end'
+            cand --once 'Print the last frame as text, or with --to that of a moment, and end'
             cand --json 'Print JSON instead of text'
             cand --ascii 'Draw with ASCII characters only'
             cand --isolate 'Ask the driver in a process of its own: one that hangs or crashes is replaced'

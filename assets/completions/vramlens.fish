@@ -59,7 +59,7 @@ complete -c vramlens -n "__fish_vramlens_needs_command" -f -a "doctor" -d 'Say w
 complete -c vramlens -n "__fish_vramlens_needs_command" -f -a "config" -d 'Show every setting, its value and where that comes from'
 complete -c vramlens -n "__fish_vramlens_needs_command" -f -a "gen" -d 'Print completions for a shell, or the manual; for whoever installs this program'
 complete -c vramlens -n "__fish_vramlens_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l need -d 'Say whether this much fits now (ends with 0, else with 1), and after which of the fixes: 12GiB' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l need -d 'Say whether this much fits now (ends with 0, else with 1), and after which of the fixes: 12GiB. With several --host it ends with 0 where it fits on one of them' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l config -d 'Read this configuration instead of the usual one' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l log -d 'Keep a log in this file: starts, faults, alerts, and what was ended' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand triage" -l gpu -d 'Only these GPUs: indexes or the beginnings of UUIDs, separated by commas. For `fit` also a card that is not here: 24GiB' -r
@@ -209,11 +209,11 @@ complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l json -d 'Pr
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l ascii -d 'Draw with ASCII characters only'
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'
 complete -c vramlens -n "__fish_vramlens_using_subcommand record" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l speed -d 'How many times as fast' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l speed -d 'How many times as fast; 1 where it is not given' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l svg -d 'Write a chart of the recording as SVG, and end; `-` for standard output' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l png -d 'Write a chart of the recording as PNG, and end; `-` for standard output' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l from -d 'The chart begins here: 03:58, 2026-11-30 03:58, -10m (before the end), +5m (after the start)' -r
-complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l to -d 'The chart ends here' -r
+complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l to -d 'The chart ends here; with --once and --json the moment to print' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l size -d 'Size of the chart in pixels: 1200x600' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l config -d 'Read this configuration instead of the usual one' -r -F
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l log -d 'Keep a log in this file: starts, faults, alerts, and what was ended' -r -F
@@ -228,7 +228,7 @@ never\t'Never'
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l theme -d 'The theme of the live view; `vramlens config --themes` lists them' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l set -d 'Any setting: --set kill.confirm=false' -r
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l host -d 'Show this machine, by ssh; several where it is given several times. `local` is this one, `all` the list in the configuration. For the live view, --once, --json, triage and kill' -r
-complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l once -d 'Print the last frame as text and end'
+complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l once -d 'Print the last frame as text, or with --to that of a moment, and end'
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l json -d 'Print JSON instead of text'
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l ascii -d 'Draw with ASCII characters only'
 complete -c vramlens -n "__fish_vramlens_using_subcommand replay" -l isolate -d 'Ask the driver in a process of its own: one that hangs or crashes is replaced'

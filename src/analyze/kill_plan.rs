@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use super::job::{Family, Member, Role};
+pub use super::kill_row::PlanRow;
 use super::verdict::guard;
 use super::{Class, Evidence, Freshness, Holder, View, Weight};
 use crate::ids::{GpuIndex, GpuUuid, Pid, ProcId};
@@ -28,50 +29,6 @@ pub struct KillPlan {
     pub needs_typed_confirmation: bool,
     /// What should come back, per GPU.
     pub expected: Vec<ExpectedBytes>,
-}
-
-/// One process that will be ended.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PlanRow {
-    /// Whom.
-    pub id: ProcId,
-    /// Its owner's name.
-    pub user: Reading<String>,
-    /// What it is called: the script rather than its interpreter. Hostile text.
-    pub name: String,
-    /// Its memory by GPU; a survivor has that of the dead whose memory it keeps.
-    pub bytes: Vec<ExpectedBytes>,
-    /// Another one of the plan that has the memory which both keep counted as its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub shares_with: Option<Pid>,
-    /// Why it is in the plan. May hold hostile text.
-    pub reason: String,
-    /// Whether its verdict allows the one-key kill.
-    pub zombie: bool,
-}
-
-impl PlanRow {
-    /// On all GPUs.
-    pub fn total(&self) -> Bytes {
-        self.bytes.iter().map(|share| share.bytes).sum()
-    }
-
-    /// The same in words; of one whose memory another of the plan has: that it is shared.
-    pub fn holds(&self) -> String {
-        match self.shares_with {
-            _ if !self.bytes.is_empty() => self.total().to_string(),
-            Some(_) => "shared".to_owned(),
-            None => "-".to_owned(),
-        }
-    }
-
-    /// Why it is in the plan, and with whom it shares. May hold hostile text.
-    pub fn why(&self) -> String {
-        match self.shares_with {
-            Some(pid) => format!("keeps what {pid} keeps; {}", self.reason),
-            None => self.reason.clone(),
-        }
-    }
 }
 
 /// Memory on one GPU.
@@ -104,6 +61,12 @@ impl KillPlan {
     /// What should come back on all GPUs.
     pub fn expected_total(&self) -> Bytes {
         self.expected.iter().map(|share| share.bytes).sum()
+    }
+
+    /// The same, or why not where the driver does not tell what one of them holds.
+    pub fn expected_told(&self) -> Reading<Bytes> {
+        let untold = self.rows.iter().find_map(|row| row.untold);
+        untold.map_or_else(|| Reading::Value(self.expected_total()), Reading::Absent)
     }
 
     /// Whether there is nobody to end.
@@ -207,7 +170,9 @@ fn settle(
         }
         let carrier = settled.rows.iter().find(|(other, _)| keeps_the_same(view, &rows, other.id));
         let shares_with = carrier.map(|(other, _)| other.id.pid).filter(|_| bytes.is_empty());
-        let row = PlanRow { shares_with, ..row(&member, &rows, bytes) };
+        let row = row(&member, &rows, bytes);
+        let untold = row.untold.filter(|_| shares_with.is_none());
+        let row = PlanRow { untold, shares_with, ..row };
         settled.rows.push((row, target(&member)));
     }
     settled
@@ -271,10 +236,14 @@ fn row(member: &Member<'_>, rows: &[&Holder], bytes: Vec<ExpectedBytes>) -> Plan
         (Role::Target, Some(fact)) if zombie => format!("zombie: {fact}"),
         (Role::Target, _) => "chosen".to_owned(),
     };
+    // Who is in no list has no amount of its own where it keeps that of the dead.
+    let counts = |holder: &&&Holder| holder.listed || bytes.is_empty();
+    let untold = rows.iter().filter(counts).find_map(|holder| holder.bytes.why());
     PlanRow {
         id: member.process.id,
         user: member.process.user.clone(),
         name: member.process.short_name(),
+        untold,
         bytes,
         shares_with: None,
         reason,

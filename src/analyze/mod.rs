@@ -12,6 +12,7 @@ mod judged;
 mod kept;
 mod kill_plan;
 mod kill_proof;
+mod kill_row;
 mod ledger;
 pub mod moment;
 mod past;

@@ -165,6 +165,7 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct TriageArgs {
     /// Say whether this much fits now (ends with 0, else with 1), and after which of the fixes: 12GiB.
+    /// With several --host it ends with 0 where it fits on one of them.
     #[arg(long, value_name = "SIZE")]
     pub need: Option<String>,
 }

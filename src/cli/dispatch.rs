@@ -65,11 +65,11 @@ pub fn run(cli: &Cli, env: Environment<'_>) -> anyhow::Result<Exit> {
         Some(Command::Replay(args))
             if args.once || form.json || !top::can_show(env("TERM").as_deref()) =>
         {
-            past::once(&args.file, &options, form)
+            past::once(&args.file, args.to.as_deref(), &options, form)
         }
         Some(Command::Replay(args)) => {
             replay::check(&args.file)?;
-            let from = From::File(args.file.clone(), args.speed);
+            let from = From::File(args.file.clone(), args.speed.unwrap_or(1.0));
             show_view(&resolved, options, env, from)
         }
         Some(Command::Config(args)) => config(args, &resolved, (form, depth), env),

@@ -31,6 +31,11 @@ const VARIABLES: &[(&str, &str)] = &[
     ("VRAMLENS_CONFIG", "The configuration to read instead of the usual one, as --config."),
     ("NO_COLOR, CLICOLOR, CLICOLOR_FORCE", "Whether to use colour, where --color is auto."),
     ("TERM, COLORTERM", "What the terminal can do. With TERM=dumb one frame is printed as text."),
+    (
+        "COLUMNS",
+        "How wide lines are where no terminal is written to, at least 60 columns. Without it commands \
+         are written whole, and the rest has 80.",
+    ),
     ("LC_ALL, LC_CTYPE, LANG", "Without UTF-8 in the first that is set, only ASCII is drawn."),
     ("XDG_CONFIG_HOME, XDG_STATE_HOME", "Where the files below are looked for."),
 ];

@@ -4,7 +4,7 @@
 
 use anyhow::bail;
 
-use crate::cli::args::{Cli, Command, ConfigArgs};
+use crate::cli::args::{Cli, Command, ConfigArgs, ReplayArgs};
 
 /// Commands whose help does not list an option of all, by the option's long name.
 pub const UNLISTED: &[(&str, &[&str])] =
@@ -36,6 +36,9 @@ pub fn check(cli: &Cli) -> anyhow::Result<()> {
     if cli.common.gpu.is_some() {
         gpu(command)?;
     }
+    if let Command::Replay(args) = command {
+        replay(args, args.once || cli.common.json)?;
+    }
     Ok(())
 }
 
@@ -61,6 +64,27 @@ fn json(command: &Command) -> anyhow::Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// What is for a chart only, for the view only, or for what is printed.
+fn replay(args: &ReplayArgs, prints: bool) -> anyhow::Result<()> {
+    let draws = args.svg.is_some() || args.png.is_some();
+    if args.size.is_some() && !draws {
+        bail!("--size is for a chart: add --svg OUT or --png OUT");
+    }
+    if args.from.is_some() && !draws {
+        bail!(
+            "--from is where a chart begins: add --svg OUT or --png OUT; --to TIME with --once or \
+             --json prints one moment"
+        );
+    }
+    if args.to.is_some() && !draws && !prints {
+        bail!("--to is for --svg, --png, --once and --json: in the view @ goes to a time");
+    }
+    if args.speed.is_some() && (draws || prints) {
+        bail!("--speed is for the view: leave it out");
+    }
+    Ok(())
 }
 
 fn gpu(command: &Command) -> anyhow::Result<()> {

@@ -1,7 +1,7 @@
 //! From the command line to the commands that read something else than the driver.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
@@ -11,8 +11,9 @@ use crate::analyze::{Holder, View};
 use crate::cli::args::{ExplainArgs, FitArgs, FixesArgs};
 use crate::cmd::fit::{FitGpu, FitOptions, parse_context};
 use crate::cmd::look::{self, Form};
-use crate::cmd::{Exit, explain, fit, fixes, past};
+use crate::cmd::{Exit, explain, fit, fixes, hanging, no_answer, no_driver, past};
 use crate::rules::{self, Wanted};
+use crate::runtime::gather::Gathered;
 use crate::runtime::options::Options;
 use crate::sample::text::{clean, clean_path};
 use crate::units::Bytes;
@@ -23,7 +24,7 @@ const APART_MS: u64 = 300;
 /// A writer to standard output to whom a reader that has gone is no error.
 struct Out(io::Stdout, bool);
 
-impl io::Write for Out {
+impl Write for Out {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.1 {
             return Ok(bytes.len());
@@ -57,7 +58,7 @@ pub fn explain(args: &ExplainArgs, options: &Options, form: Form) -> anyhow::Res
         }
         _ => {
             if io::stdin().is_terminal() {
-                let _ = io::Write::write_all(
+                let _ = Write::write_all(
                     &mut io::stderr(),
                     b"Paste the error, then press Ctrl-D on a line of its own.\n",
                 );
@@ -138,8 +139,10 @@ pub fn fit(args: &FitArgs, options: &Options, form: Form, color: bool) -> anyhow
         );
     }
     let looked = wanted.cards.is_empty().then(|| look::look(&here, APART_MS).ok()).flatten();
-    if let Some(nowhere) = looked.as_ref().and_then(|(found, _)| found.nowhere.as_ref()) {
-        anyhow::bail!("{}{}", clean(nowhere), did_you_mean_a_size(&here.gpus));
+    if let Some((found, view)) = looked.as_ref().filter(|_| !here.gpus.is_empty())
+        && let Some(exit) = not_seen(&here, found, view, form.json)?
+    {
+        return Ok(exit);
     }
     let view = looked.map(|(_, view)| view);
     let gpus = view.as_ref().map(gpus).unwrap_or_default();
@@ -149,6 +152,34 @@ pub fn fit(args: &FitArgs, options: &Options, form: Form, color: bool) -> anyhow
         rules::closest(view, Wanted::anywhere(bytes), &findings).map(look::cleaned)
     };
     Ok(Exit::from_code(fit::run_here(&wanted, &gpus, &room, &mut out())?))
+}
+
+/// How it ends where the GPUs that were named cannot be looked at.
+fn not_seen(
+    options: &Options,
+    found: &Gathered,
+    view: &View,
+    json: bool,
+) -> anyhow::Result<Option<Exit>> {
+    let meant = did_you_mean_a_size(&options.gpus);
+    if let Some(nowhere) = &found.nowhere {
+        anyhow::bail!("{}{meant}", clean(nowhere));
+    }
+    if !view.gpus.is_empty() {
+        return Ok(None);
+    }
+    let asked = format!("--gpu {} is a GPU of this machine", clean(&options.gpus.join(",")));
+    if let Some(stall) = &found.stalled {
+        let why = format!(
+            "the driver does not answer{}, so what fits there cannot be told. {asked}{meant}",
+            hanging(stall)
+        );
+        return no_answer(&why, json).map(Some);
+    }
+    let Some(error) = &found.failure else { return Ok(None) };
+    let exit = no_driver(error, options, json)?;
+    let _ = writeln!(io::stderr(), "{asked}{meant}");
+    Ok(Some(exit))
 }
 
 /// `; did you mean 24GiB?`, where that is likely.

@@ -9,7 +9,7 @@ use crate::analyze::{KillPlan, KillProof, View};
 use crate::cmd::kill_whom as whom;
 use crate::cmd::look::{Form, Session, is_there};
 use crate::cmd::top::print;
-use crate::cmd::{Exit, json_text, no_driver};
+use crate::cmd::{Exit, json_text, no_answer, no_driver};
 use crate::runtime::kill::{CONFIRMATION, Killing, POLL, SETTLES, note, refused, title};
 use crate::runtime::options::Options;
 use crate::sample::KillEvent;
@@ -53,7 +53,7 @@ async fn end(kill: &Kill, options: &Options, form: Form) -> anyhow::Result<Exit>
         return no_driver(error, options, form.json);
     }
     if let Some(silence) = whom::silence(kill, &gathered, &view) {
-        return cannot_tell(&silence, form);
+        return no_answer(&silence, form.json);
     }
     let plan = match whom::planned(kill, &gathered, &view) {
         Ok(plan) => plan,
@@ -82,15 +82,6 @@ async fn end(kill: &Kill, options: &Options, form: Form) -> anyhow::Result<Exit>
     Ok(if proof.complete() { Exit::Fine } else { Exit::Findings })
 }
 
-/// Nothing can be planned without the driver.
-fn cannot_tell(why: &str, form: Form) -> anyhow::Result<Exit> {
-    if form.json {
-        print(&format!("{:#}\n", json!({ "error": clean(why) })))?;
-    }
-    let _ = writeln!(io::stderr(), "vramlens: {}", clean(why));
-    Ok(Exit::Stalled)
-}
-
 fn describe(plan: &KillPlan, view: &View) -> String {
     let mut text = format!("{}\n", title(plan));
     for row in &plan.rows {
@@ -111,8 +102,12 @@ fn describe(plan: &KillPlan, view: &View) -> String {
     if !plan.is_empty() {
         text += &format!("{}\n", note(plan.order.preset));
     } else if plan.refused.is_empty() {
-        let seen = view.holders.len();
-        text += &format!("None of {seen} holders is a zombie.\n");
+        text += match view.holders.len() {
+            0 => "Nobody holds GPU memory.\n".to_owned(),
+            1 => "The one holder is no zombie.\n".to_owned(),
+            seen => format!("None of {seen} holders is a zombie.\n"),
+        }
+        .as_str();
     }
     text
 }
@@ -199,7 +194,7 @@ fn report(
         .map(|row| {
             json!({
                 "pid": row.id.pid, "start": row.id.start_ticks, "user": row.user,
-                "name": clean(&row.name), "bytes": row.total(), "reason": clean(&row.reason),
+                "name": clean(&row.name), "bytes": row.told(), "reason": clean(&row.reason),
                 "zombie": row.zombie, "shares_with": row.shares_with,
             })
         })
@@ -213,7 +208,7 @@ fn report(
         "schema": 1,
         "targets": targets,
         "refused": left_alone,
-        "expected_bytes": plan.expected_total(),
+        "expected_bytes": plan.expected_told(),
         "events": events,
         "proof": proof.map(|proof| json!({
             "freed_bytes": proof.freed_total(),

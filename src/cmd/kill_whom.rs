@@ -1,6 +1,7 @@
 //! Whom `vramlens kill` would end: the plan, or why there is none.
 
 use crate::analyze::{KillPlan, View, plan, select, zombies};
+use crate::cmd::hanging;
 use crate::cmd::kill::Kill;
 use crate::host::{Root, identify};
 use crate::ids::{GpuIndex, Pid, ProcId};
@@ -11,10 +12,7 @@ use crate::sample::{KillPreset, Reading};
 /// What to say where the driver has told of no GPU at all, so that nothing is known of any holder.
 pub(super) fn silence(kill: &Kill, gathered: &Gathered, view: &View) -> Option<String> {
     let stall = gathered.stalled.as_ref().filter(|_| view.gpus.is_empty())?;
-    let call = stall.call.as_ref().map_or_else(String::new, |call| {
-        let gpu = call.gpu.map_or_else(String::new, |gpu| format!(" on GPU {gpu}"));
-        format!(" ({} does not return{gpu})", call.call)
-    });
+    let call = hanging(stall);
     if kill.pids.is_empty() {
         return Some(format!(
             "the driver does not answer{call}, so which holders are zombies cannot be told: nothing \
@@ -28,7 +26,7 @@ pub(super) fn silence(kill: &Kill, gathered: &Gathered, view: &View) -> Option<S
     let hint = if open.is_empty() {
         String::new()
     } else {
-        format!(". Without a proof: kill {}", open.join(" "))
+        format!(". What that is, and whose: ps -o pid,user,lstart,args -p {}", open.join(","))
     };
     let asked: Vec<String> = kill.pids.iter().map(ToString::to_string).collect();
     Some(format!(

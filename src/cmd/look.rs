@@ -34,6 +34,9 @@ const TRIAGE_APART_MS: u64 = 3_000;
 /// Between the two looks of a single frame: enough for CPU use.
 const FRAME_APART_MS: u64 = 300;
 
+/// The fewest columns that a report is written in.
+const NARROWEST: usize = 60;
+
 /// How the answer is written.
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
@@ -47,7 +50,7 @@ pub struct Form {
 
 impl Form {
     /// As wide as the terminal. Where there is none, as `COLUMNS` says; without that no command is
-    /// cut, and all else has 80 columns.
+    /// cut, and all else has 80 columns. In fewer than [`NARROWEST`] a table is none any more.
     pub fn style(self) -> Style {
         let terminal = std::io::stdout().is_terminal();
         let width = if terminal {
@@ -56,7 +59,7 @@ impl Form {
             self.columns.unwrap_or(80)
         };
         Style {
-            width: width.clamp(60, 4_000),
+            width: width.clamp(NARROWEST, 4_000),
             whole: !terminal && self.columns.is_none(),
             ascii: self.ascii,
             time_zone: TimeZone::system(),

@@ -22,6 +22,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
+use crate::runtime::gather::Stall;
 use crate::runtime::options::{Options, absent};
 use crate::sample::text::{clean, clean_json};
 use crate::source::SourceError;
@@ -81,6 +82,27 @@ impl From<Exit> for ExitCode {
 /// Where the value is none of JSON.
 pub fn json_text(value: &impl Serialize) -> serde_json::Result<String> {
     Ok(clean_json(&serde_json::to_string_pretty(value)?) + "\n")
+}
+
+/// ` (CALL does not return on GPU 1)`; nothing where it is not known what hangs.
+pub fn hanging(stall: &Stall) -> String {
+    stall.call.as_ref().map_or_else(String::new, |call| {
+        let gpu = call.gpu.map_or_else(String::new, |gpu| format!(" on GPU {gpu}"));
+        format!(" ({} does not return{gpu})", call.call)
+    })
+}
+
+/// Says on standard error that the driver does not answer. As JSON on standard output for scripts that
+/// read it.
+///
+/// # Errors
+/// Where the output fails.
+pub fn no_answer(why: &str, json: bool) -> anyhow::Result<Exit> {
+    if json {
+        top::print(&json_text(&serde_json::json!({ "error": clean(why) }))?)?;
+    }
+    let _ = writeln!(std::io::stderr(), "vramlens: {}", clean(why));
+    Ok(Exit::Stalled)
 }
 
 /// Says on standard error why there is no GPU, and what to do. As JSON on standard output for

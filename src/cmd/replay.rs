@@ -147,12 +147,30 @@ fn open(picture: &Picture) -> anyhow::Result<Opened> {
     }
 }
 
-/// The moments that `--from` and `--to` mean, in milliseconds since boot.
-fn range(picture: &Picture, recording: &Recording) -> anyhow::Result<(u64, u64)> {
-    let holds_nothing = || format!("{} holds nothing", clean_path(&picture.file));
+/// The moment that a text means, in milliseconds since boot.
+///
+/// # Errors
+/// Where the recording cannot be read or sought in, holds nothing, or has no such moment.
+pub fn moment(path: &Path, text: &str) -> anyhow::Result<u64> {
+    if path == Path::new("-") {
+        bail!("--to needs a file: standard input can be read only once");
+    }
+    check(path)?;
+    let named = || clean_path(path);
+    parse(text, &span(path, &Recording::open(path).with_context(named)?)?).with_context(named)
+}
+
+/// All of a recording, for moments that are typed.
+fn span(path: &Path, recording: &Recording) -> anyhow::Result<Span> {
+    let holds_nothing = || format!("{} holds nothing", clean_path(path));
     let (first, last) = ends(recording)?.with_context(holds_nothing)?;
     let utc_offset_s = clock::utc_offset_seconds(last);
-    let span = Span { from: first, to: last, back_from: last, on_from: first, utc_offset_s };
+    Ok(Span { from: first, to: last, back_from: last, on_from: first, utc_offset_s })
+}
+
+/// The moments that `--from` and `--to` mean, in milliseconds since boot.
+fn range(picture: &Picture, recording: &Recording) -> anyhow::Result<(u64, u64)> {
+    let span = span(&picture.file, recording)?;
     let moment = |text: &Option<String>, otherwise: u64| {
         let parsed = text.as_deref().map_or(Ok(otherwise), |text| parse(text, &span));
         parsed.with_context(|| clean_path(&picture.file))

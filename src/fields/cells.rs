@@ -4,21 +4,17 @@ use std::cmp::Ordering;
 
 use super::{FieldId, state_word};
 use crate::analyze::{Fragmentation, Growth, Holder};
-use crate::sample::{GpuSample, Reading};
+use crate::sample::GpuSample;
 use crate::units::{Bytes, age};
 
 /// The label of a GPU: its number; of a MIG instance `0:3`.
 pub fn gpu_label(gpu: &GpuSample) -> String {
-    let Some(mig) = &gpu.mig else { return gpu.index.to_string() };
-    let instance = match mig.gpu_instance {
-        Reading::Value(instance) => format!("{}:{instance}", gpu.index),
-        Reading::Absent(_) => format!("{}:?", gpu.index),
-    };
-    // Most have one compute instance, with the number 0.
-    match mig.compute_instance {
-        Reading::Value(compute) if compute > 0 => format!("{instance}.{compute}"),
-        _ => instance,
-    }
+    gpu.label()
+}
+
+/// Whether its process was not looked at yet, so that its command is not known.
+pub fn not_looked_at(holder: &Holder) -> bool {
+    holder.process.is_none() && holder.verdict.evidence.iter().any(|fact| fact.key == "not_looked")
 }
 
 /// A cell of a holder: the text of a column. `-` where nothing is known.

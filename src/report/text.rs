@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::analyze::{Class, Fragmentation, Freshness, Growth, Holder, View};
-use crate::fields::state_word;
+use crate::fields::{not_looked_at, state_word};
 use crate::report::clean::clean_for;
 use crate::report::ledger::{self, line};
 use crate::report::table::{self, Column};
@@ -206,6 +206,7 @@ pub(super) fn command(holder: &Holder, style: &Style) -> String {
             Class::Ghost if !kept.is_empty() => format!("(dead, kept by {})", kept.join(", ")),
             Class::Ghost => "(dead)".to_owned(),
             Class::OtherUser => "(of another user)".to_owned(),
+            _ if not_looked_at(holder) => "(not looked at yet)".to_owned(),
             Class::OtherNamespace => "(in another PID namespace)".to_owned(),
             _ => "(not to be seen)".to_owned(),
         };

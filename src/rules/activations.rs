@@ -30,8 +30,8 @@ struct Swing {
     failed: bool,
 }
 
-fn swing(holder: &Holder) -> Result<Swing, Answer> {
-    let device = device(holder)?;
+fn swing(holder: &Holder, gpu: &GpuView) -> Result<Swing, Answer> {
+    let device = device(holder, gpu)?;
     let pid = holder.pid;
     let Some(peak) = device.peak_allocated.get() else {
         return Err(Answer::CannotTell(format!("the allocator of {pid} does not tell its peak")));
@@ -89,7 +89,7 @@ fn smaller_step(holder: &Holder, gpu: &GpuView) -> Answer {
     if trains.is_none() && !diffusion(holder) {
         return no_training(holder);
     }
-    let swing = match swing(holder) {
+    let swing = match swing(holder, gpu) {
         Ok(swing) => swing,
         Err(answer) => return answer,
     };
@@ -142,7 +142,7 @@ fn checkpointing(holder: &Holder, gpu: &GpuView) -> Answer {
     if on.is_some_and(|found| !is_off(&found.value)) {
         return Answer::Clear;
     }
-    let swing = match swing(holder) {
+    let swing = match swing(holder, gpu) {
         Ok(swing) => swing,
         Err(answer) => return answer,
     };

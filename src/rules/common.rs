@@ -27,12 +27,12 @@ pub(super) enum Answer {
 /// listed processes that cannot be looked at.
 pub(super) fn unasked(view: &View) -> impl Iterator<Item = Answer> + '_ {
     let lists = view.gpus.iter().filter_map(|gpu| {
-        let index = gpu.sample.index;
+        let label = gpu.sample.label();
         if let Some(why) = gpu.sample.unlisted() {
-            return Some(Answer::CannotTell(format!("who is on GPU {index}: {}", why.words())));
+            return Some(Answer::CannotTell(format!("who is on GPU {label}: {}", why.words())));
         }
         let (who, why) = gpu.sample.unread_lists.missing()?;
-        Some(Answer::CannotTell(format!("which {who} are on GPU {index}: {why}")))
+        Some(Answer::CannotTell(format!("which {who} are on GPU {label}: {why}")))
     });
     let rows = view.holders.iter().filter(|holder| holder.listed && holder.id.is_none());
     let rows = rows.filter_map(|Holder { pid, verdict, .. }| match verdict.class {
@@ -103,6 +103,11 @@ pub(super) fn gpu_of<'a>(view: &'a View, holder: &Holder) -> Option<&'a GpuView>
     view.gpus.iter().find(|gpu| gpu.sample.uuid == holder.gpu)
 }
 
+/// How the GPU of a holder is called.
+pub(super) fn label_of(view: &View, holder: &Holder) -> String {
+    gpu_of(view, holder).map_or_else(|| holder.index.to_string(), |gpu| gpu.sample.label())
+}
+
 /// What must stay free for the next request to succeed.
 pub(super) fn margin(total: Bytes) -> Bytes {
     Bytes(total.0 / 50).max(Bytes::mib(256))
@@ -128,7 +133,7 @@ pub(super) fn short(gpu: &GpuView) -> Option<bool> {
 
 /// What a rule says where `short` cannot be told.
 pub(super) fn not_told(gpu: &GpuView) -> Answer {
-    Answer::CannotTell(format!("the memory of GPU {} is not known", gpu.sample.index))
+    Answer::CannotTell(format!("the memory of GPU {} is not known", gpu.sample.label()))
 }
 
 /// A warning where memory is short, else a notice.
@@ -136,18 +141,18 @@ pub(super) fn severity(gpu: &GpuView) -> Severity {
     if short(gpu) == Some(true) { Severity::Warning } else { Severity::Notice }
 }
 
-/// `41233 train.py (PyTorch)`: the subject of every first line of evidence.
-pub(super) fn subject(holder: &Holder) -> String {
+/// `41233 train.py (PyTorch) on GPU 0`: the first line of evidence of what is said of a holder.
+pub(super) fn subject(holder: &Holder, gpu: &GpuView) -> String {
     let software = holder.workload.as_ref().map(|w| w.software.name());
     let name = holder.process.as_ref().map_or_else(String::new, |process| process.short_name());
     let what = match software {
         Some(software) if !software.eq_ignore_ascii_case(&name) => format!(" ({software})"),
         _ => String::new(),
     };
-    format!("{} {name}{what} on GPU {}", holder.pid, holder.index)
+    format!("{} {name}{what} on GPU {}", holder.pid, gpu.sample.label())
 }
 
-/// A finding about one holder, without fixes.
+/// A finding about one holder, without evidence and fixes.
 pub(super) fn about(
     holder: &Holder,
     (rule, fix_number): (&'static str, u8),
@@ -161,7 +166,7 @@ pub(super) fn about(
         gpu: Some(holder.index),
         pid: Some(holder.pid),
         headline,
-        evidence: vec![subject(holder)],
+        evidence: Vec::new(),
         fixes: Vec::new(),
     }
 }
@@ -250,7 +255,7 @@ pub(super) fn facts<'a>(view: &'a View, holder: &Holder) -> Result<&'a ModelFact
 }
 
 /// The allocator's figures for this GPU, of the native allocator only.
-pub(super) fn device(holder: &Holder) -> Result<&AllocatorDevice, Answer> {
+pub(super) fn device<'a>(holder: &'a Holder, gpu: &GpuView) -> Result<&'a AllocatorDevice, Answer> {
     let pid = holder.pid;
     let sample = match &holder.allocator {
         Some(Reading::Value(sample)) => sample,
@@ -258,9 +263,9 @@ pub(super) fn device(holder: &Holder) -> Result<&AllocatorDevice, Answer> {
             return Err(Answer::CannotTell(format!("the allocator of {pid}: {}", why.words())));
         }
         None if holder.process.as_ref().is_some_and(|p| p.allocator.is_some()) => {
-            let index = holder.index;
+            let label = gpu.sample.label();
             return Err(Answer::CannotTell(format!(
-                "no device of {pid}'s allocator is known to be GPU {index}"
+                "no device of {pid}'s allocator is known to be GPU {label}"
             )));
         }
         None if uses_torch(holder) => {
@@ -275,7 +280,7 @@ pub(super) fn device(holder: &Holder) -> Result<&AllocatorDevice, Answer> {
         [] => Err(Answer::NotYet(format!("the allocator of {pid} has no device yet"))),
         _ => Err(Answer::CannotTell(format!(
             "which device of {pid}'s allocator GPU {} is cannot be told",
-            holder.index
+            gpu.sample.label()
         ))),
     }
 }

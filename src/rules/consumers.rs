@@ -57,16 +57,16 @@ fn desktop(view: &View, gpu: &GpuView, drawing: &[&Holder]) -> Answer {
     };
     let (all, closing) = (sum(true), sum(false));
     if all < LEAST && untold > 0 {
-        let index = gpu.sample.index;
+        let label = gpu.sample.label();
         let text =
-            format!("the driver does not tell what the desktop's programs hold on GPU {index}");
+            format!("the driver does not tell what the desktop's programs hold on GPU {label}");
         return Answer::CannotTell(text);
     }
     if all < LEAST {
         return Answer::Clear;
     }
     let programs = if here.len() == 1 { "program holds" } else { "programs hold" };
-    let index = gpu.sample.index;
+    let label = gpu.sample.label();
     let row = |(holder, bytes): &(&Holder, Bytes)| {
         let comm = holder.process.as_ref().map_or("", |process| process.comm.as_str());
         format!("{} {comm} {bytes}", holder.pid)
@@ -87,9 +87,9 @@ fn desktop(view: &View, gpu: &GpuView, drawing: &[&Holder]) -> Answer {
         rule: KEY,
         fix_number: NUMBER,
         severity: severity(gpu),
-        gpu: Some(index),
+        gpu: Some(gpu.sample.index),
         pid: None,
-        headline: format!("{} desktop {programs} {all} on GPU {index}", here.len()),
+        headline: format!("{} desktop {programs} {all} on GPU {label}", here.len()),
         evidence,
         fixes,
     })

@@ -35,6 +35,9 @@ impl Wanted {
 pub struct Fit {
     /// Which.
     pub gpu: GpuIndex,
+    /// How it is called: a MIG instance is `0:1`.
+    #[serde(skip)]
+    pub label: String,
     /// What is wanted.
     pub need: Bytes,
     /// Free now.
@@ -86,7 +89,7 @@ pub fn fit_of(view: &View, gpu: &GpuView, need: Bytes, findings: &[Finding]) -> 
             provenance,
         });
     }
-    Some(Fit { gpu: index, need, free, margin, steps, missing })
+    Some(Fit { gpu: index, label: gpu.sample.label(), need, free, margin, steps, missing })
 }
 
 /// The best fix of a finding, and what it frees for sure.
@@ -157,7 +160,7 @@ fn untold(view: &View, fit: &Fit) -> String {
     let whole = view.gpus.iter().filter(|gpu| gpu.sample.mig_enabled.get() != Some(true));
     let unknown: Vec<String> = whole
         .filter(|gpu| !fit.fits_now() && room(gpu).is_none())
-        .map(|gpu| gpu.sample.index.to_string())
+        .map(|gpu| gpu.sample.label())
         .collect();
     if unknown.is_empty() {
         return String::new();
@@ -187,16 +190,16 @@ impl Fit {
 
     /// As lines of text. May hold hostile text.
     pub fn text(&self) -> String {
-        let Self { gpu, free, margin, need, .. } = self;
+        let Self { label, free, margin, need, .. } = self;
         if self.fits_now() {
             return format!(
-                "{need} fit on GPU {gpu} now: {free} are free, {margin} stay in reserve.\n"
+                "{need} fit on GPU {label} now: {free} are free, {margin} stay in reserve.\n"
             );
         }
         // With enough bytes free only the reserve is missing, and the sentence must say so.
         let kept =
             if need <= free { format!(", and {margin} should stay so") } else { String::new() };
-        let mut text = format!("{need} do not fit on GPU {gpu} now: {free} are free{kept}.\n");
+        let mut text = format!("{need} do not fit on GPU {label} now: {free} are free{kept}.\n");
         for step in &self.steps {
             text += &format!("  +{:<9} {}\n", step.bytes.to_string(), step.headline);
             if let Some(line) = &step.line {

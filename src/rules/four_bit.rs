@@ -63,7 +63,7 @@ fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
         let settings = workload.llama_settings().unwrap_or_else(|| Settings::new(4096));
         another_file(&mut found, view, holder, facts, &settings);
     } else {
-        on_load(&mut found, view, holder, facts, all);
+        on_load(&mut found, view, (holder, gpu), facts, all);
     }
     Answer::Hit(found)
 }
@@ -87,8 +87,14 @@ fn another_file(
 }
 
 /// What other types save when the same file is loaded.
-fn on_load(found: &mut Finding, view: &View, holder: &Holder, facts: &ModelFacts, all: Bytes) {
-    if loaded_wide(holder, facts) {
+fn on_load(
+    found: &mut Finding,
+    view: &View,
+    (holder, gpu): (&Holder, &GpuView),
+    facts: &ModelFacts,
+    all: Bytes,
+) {
+    if loaded_wide(holder, gpu, facts) {
         let allocated = "it allocates 4 bytes a parameter: the weights were loaded in float32";
         found.evidence.push(allocated.to_owned());
         let saves = shared(view, holder, half_of_float32(&facts.weights));
@@ -118,8 +124,8 @@ fn quantised(workload: &Workload) -> bool {
 }
 
 /// Whether the process allocates as much as 32-bit weights take, of a file that is smaller.
-fn loaded_wide(holder: &Holder, facts: &ModelFacts) -> bool {
-    let Ok(device) = device(holder) else { return false };
+fn loaded_wide(holder: &Holder, gpu: &GpuView, facts: &ModelFacts) -> bool {
+    let Ok(device) = device(holder, gpu) else { return false };
     let wide = facts.parameters().saturating_mul(4);
     let trains = training(holder).is_some();
     let share = device.allocated.0 as f64 / wide.max(1) as f64;

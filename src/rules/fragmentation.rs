@@ -30,7 +30,7 @@ struct Cache {
 
 fn one(view: &View, holder: &Holder, gpu: &GpuView) -> Answer {
     let wsl = view.host.as_ref().is_some_and(|host| host.wsl);
-    let device = match device(holder) {
+    let device = match device(holder, gpu) {
         Ok(device) => device,
         Err(answer) => return answer,
     };

@@ -50,7 +50,7 @@ impl Rule for Grows {
 /// A GPU that fills although none of its holders grows steadily by itself: many that each take a
 /// little, or somebody who is not listed.
 fn together(gpu: &GpuView) -> Answer {
-    let index = gpu.sample.index;
+    let label = gpu.sample.label();
     let shared = gpu.ledger.get().is_some_and(|ledger| ledger.unified);
     if gpu.sample.mig_enabled.get() == Some(true) {
         return Answer::Clear;
@@ -58,7 +58,7 @@ fn together(gpu: &GpuView) -> Answer {
     let (per_minute, full) = match gpu.growth {
         Growth::NotYet if room(gpu).is_none() => return not_told(gpu),
         Growth::NotYet => {
-            return Answer::NotYet(format!("GPU {index} has not been watched for long"));
+            return Answer::NotYet(format!("GPU {label} has not been watched for long"));
         }
         Growth::Trend { per_minute, full_in_ms, .. } if per_minute.0 > 0.0 => {
             (per_minute, full_in_ms)
@@ -73,17 +73,17 @@ fn together(gpu: &GpuView) -> Answer {
     let earliest = format!("at the earliest in {}", age(earliest));
     let nobody = "no process grows steadily by itself: many do, or one that is not listed";
     let (what, evidence) = if shared {
-        let whose = format!("GPU {index} has no memory of its own, but the host's");
+        let whose = format!("GPU {label} has no memory of its own, but the host's");
         let programs = "programs on the processor take of it, too".to_owned();
         ("host memory".to_owned(), vec![whose, earliest, programs])
     } else {
-        (format!("GPU {index}"), vec![earliest, nobody.to_owned()])
+        (format!("GPU {label}"), vec![earliest, nobody.to_owned()])
     };
     Answer::Hit(Finding {
         rule: KEY,
         fix_number: 0,
         severity: urgency(likely),
-        gpu: Some(index),
+        gpu: Some(gpu.sample.index),
         pid: None,
         headline: format!("{what} fills by {rate} a minute: full in {}", age(likely)),
         evidence,
@@ -197,7 +197,7 @@ fn kind(view: &View, holder: &Holder, gpu: &GpuView) -> Kind {
         }
         _ => {}
     }
-    let Ok(device) = device(holder) else {
+    let Ok(device) = device(holder, gpu) else {
         return if uses_torch(holder) || software_key(holder) == "jax" {
             Kind::Leak("its allocator could not be read: likely references that are kept")
         } else {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::common::{Answer, gathered, gpu_of, unasked};
+use super::common::{Answer, gathered, gpu_of, label_of, unasked};
 use super::{Finding, Fix, Outcome, Provenance, Rule, Saving, Severity};
 use crate::analyze::{Class, ExpectedBytes, GpuView, Holder, View, Weight, freed_by};
-use crate::ids::{GpuIndex, Pid, ProcId};
+use crate::ids::{GpuIndex, GpuUuid, Pid, ProcId};
 use crate::sample::{Reading, Why};
 use crate::units::{Bytes, age};
 
@@ -39,10 +39,10 @@ impl Rule for Leftovers {
             return Outcome::CannotTell("the driver lists no processes here".to_owned());
         }
         let mut findings = zombies(view);
-        findings.extend(view.holders.iter().filter_map(keeper_unknown));
-        findings.extend(view.holders.iter().filter_map(stuck));
+        findings.extend(view.holders.iter().filter_map(|holder| keeper_unknown(view, holder)));
+        findings.extend(view.holders.iter().filter_map(|holder| stuck(view, holder)));
         findings.extend(view.gpus.iter().filter_map(unaccounted));
-        findings.extend(view.holders.iter().filter_map(idle));
+        findings.extend(view.holders.iter().filter_map(|holder| idle(view, holder)));
         if !findings.is_empty() {
             return Outcome::Hit(findings);
         }
@@ -80,9 +80,9 @@ fn doubt(view: &View, holder: &Holder) -> Option<Answer> {
 
 /// Memory that is nobody's cannot be told from a ledger that is not there.
 fn ledger_unknown(gpu: &GpuView) -> Option<Answer> {
-    let (index, why) = (gpu.sample.index, gpu.ledger.why()?.words());
+    let (label, why) = (gpu.sample.label(), gpu.ledger.why()?.words());
     let split = gpu.sample.mig.is_none() && gpu.sample.mig_enabled.get() == Some(true);
-    (!split).then(|| Answer::CannotTell(format!("where the memory of GPU {index} is: {why}")))
+    (!split).then(|| Answer::CannotTell(format!("where the memory of GPU {label} is: {why}")))
 }
 
 fn finding(severity: Severity, gpu: GpuIndex, pid: Option<Pid>, headline: String) -> Finding {
@@ -138,7 +138,7 @@ fn leftover(view: &View, holders: &[&Holder]) -> Option<Finding> {
     let user = first.process.as_ref().and_then(|process| process.user.value());
     let headline = format!(
         "{subject} {bytes} on GPU {}: {}, pid {}{}",
-        gpus(&expected, holders),
+        gpus(view, &expected, holders),
         name(first),
         pids(&ids),
         user.map_or_else(String::new, |user| format!(", user {user}"))
@@ -170,14 +170,14 @@ fn end(view: &View, first: &Holder, ids: &[ProcId], bytes: Bytes) -> Fix {
 }
 
 /// The GPUs on which memory comes back, else those of the rows.
-fn gpus(expected: &[ExpectedBytes], holders: &[&Holder]) -> String {
-    let mut all: Vec<_> = expected.iter().map(|part| part.index).collect();
+fn gpus(view: &View, expected: &[ExpectedBytes], holders: &[&Holder]) -> String {
+    let mut all: Vec<&GpuUuid> = expected.iter().map(|part| &part.gpu).collect();
     if all.is_empty() {
-        all = holders.iter().map(|holder| holder.index).collect();
+        all = holders.iter().map(|holder| &holder.gpu).collect();
     }
-    all.sort_unstable();
-    all.dedup();
-    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    // As the view has them: by number, the instances of each in order.
+    let here = view.gpus.iter().filter(|gpu| all.contains(&&gpu.sample.uuid));
+    here.map(|gpu| gpu.sample.label()).collect::<Vec<_>>().join(", ")
 }
 
 fn pids(ids: &[ProcId]) -> String {
@@ -189,15 +189,20 @@ fn pids(ids: &[ProcId]) -> String {
 }
 
 /// A dead process whose memory somebody keeps who was not found.
-fn keeper_unknown(holder: &Holder) -> Option<Finding> {
+fn keeper_unknown(view: &View, holder: &Holder) -> Option<Finding> {
     let dead = matches!(holder.verdict.class, Class::Ghost | Class::Reused);
     if !dead || !holder.survivors.is_empty() {
         return None;
     }
     let bytes = holder.bytes.get()?;
+    let whose = match holder.verdict.class {
+        Class::Reused => "whose number another process has now",
+        _ => "which is dead",
+    };
     let headline = format!(
-        "{bytes} on GPU {} are listed under {}, which is dead, and who keeps them was not found",
-        holder.index, holder.pid
+        "{bytes} on GPU {} are listed under {}, {whose}, and who keeps them was not found",
+        label_of(view, holder),
+        holder.pid
     );
     let mut found = finding(Severity::Warning, holder.index, Some(holder.pid), headline);
     found.evidence = holder.verdict.evidence.iter().map(|fact| fact.text.clone()).collect();
@@ -219,13 +224,17 @@ fn keeper_unknown(holder: &Holder) -> Option<Finding> {
 }
 
 /// A holder that no signal ends.
-fn stuck(holder: &Holder) -> Option<Finding> {
+fn stuck(view: &View, holder: &Holder) -> Option<Finding> {
     if !matches!(holder.verdict.class, Class::Stuck | Class::Unkillable) {
         return None;
     }
     let held = holder.bytes.get().map_or_else(String::new, |bytes| format!(" and holds {bytes}"));
-    let headline =
-        format!("{} {} cannot end{held} on GPU {}", holder.pid, name(holder), holder.index);
+    let headline = format!(
+        "{} {} cannot end{held} on GPU {}",
+        holder.pid,
+        name(holder),
+        label_of(view, holder)
+    );
     let mut found = finding(Severity::Critical, holder.index, Some(holder.pid), headline);
     let (cures, facts): (Vec<_>, Vec<_>) =
         holder.verdict.evidence.iter().partition(|fact| fact.key == "cure");
@@ -256,8 +265,10 @@ fn unaccounted(gpu: &GpuView) -> Option<Finding> {
         None => "and no process is listed with them",
     };
     let headline = format!(
-        "{} on GPU {index} are used {whose}: {likely_word}{}",
-        ledger.unaccounted, likely.text
+        "{} on GPU {} are used {whose}: {likely_word}{}",
+        ledger.unaccounted,
+        gpu.sample.label(),
+        likely.text
     );
     let mut found = finding(Severity::Notice, index, likely.pids.first().copied(), headline);
     let others = gpu.unaccounted_causes.iter().skip(1);
@@ -266,7 +277,7 @@ fn unaccounted(gpu: &GpuView) -> Option<Finding> {
 }
 
 /// What would come back if its owner agreed.
-fn idle(holder: &Holder) -> Option<Finding> {
+fn idle(view: &View, holder: &Holder) -> Option<Finding> {
     let idle = matches!(holder.verdict.class, Class::Idle | Class::IdleServer | Class::Suspended);
     let bytes = holder.bytes.get().filter(|bytes| idle && *bytes >= WORTH_ASKING)?;
     let since = holder.verdict.since_ms.map_or_else(String::new, |ms| format!(" for {}", age(ms)));
@@ -279,7 +290,7 @@ fn idle(holder: &Holder) -> Option<Finding> {
         "{} {} is {state}{since} and holds {bytes} on GPU {}",
         holder.pid,
         name(holder),
-        holder.index
+        label_of(view, holder)
     );
     let mut found = finding(Severity::Notice, holder.index, Some(holder.pid), headline);
     found.evidence = holder.verdict.evidence.iter().map(|fact| fact.text.clone()).collect();

@@ -1,6 +1,6 @@
 //! Rules that ask each process by itself.
 
-use super::common::{Answer, gathered, living, unasked, unseen};
+use super::common::{Answer, gathered, living, subject, unasked, unseen};
 use super::{Outcome, Rule};
 use crate::analyze::{GpuView, Holder, View};
 
@@ -28,11 +28,18 @@ impl Rule for PerHolder {
     }
 }
 
-/// Asks a rule about every holder that may be advised; a hit outweighs doubts.
+/// Asks a rule about every holder that may be advised; a hit outweighs doubts. What a hit shows begins
+/// with whom it is about.
 pub(super) fn per_holder(view: &View, ask: impl Fn(&Holder, &GpuView) -> Answer) -> Outcome {
     if let Some(outcome) = unseen(view) {
         return outcome;
     }
-    let answers = living(view).map(|(holder, gpu)| ask(holder, gpu));
+    let answers = living(view).map(|(holder, gpu)| match ask(holder, gpu) {
+        Answer::Hit(mut finding) => {
+            finding.evidence.insert(0, subject(holder, gpu));
+            Answer::Hit(finding)
+        }
+        other => other,
+    });
     gathered(answers.chain(unasked(view)))
 }

@@ -169,6 +169,20 @@ impl Earlier {
 }
 
 impl GpuSample {
+    /// How it is called: by its number; a MIG instance as `0:3`.
+    pub fn label(&self) -> String {
+        let Some(mig) = &self.mig else { return self.index.to_string() };
+        let instance = match mig.gpu_instance {
+            Reading::Value(instance) => format!("{}:{instance}", self.index),
+            Reading::Absent(_) => format!("{}:?", self.index),
+        };
+        // Most have one compute instance, with the number 0.
+        match mig.compute_instance {
+            Reading::Value(compute) if compute > 0 => format!("{instance}.{compute}"),
+            _ => instance,
+        }
+    }
+
     /// Why it is not told who holds its memory: the driver's list could not be read. `None` where it
     /// was, for a GPU whose MIG instances have lists of their own, and for a moment of which no list
     /// was kept.

@@ -144,7 +144,7 @@ actions! {
     Time Back "back" ["left"], "back in time", "back in time";
     Time Forward "forward" ["right"], "forward", "forward in time";
     Time Oldest "oldest" ["home"], "oldest", "the oldest moment that is kept";
-    Time Live "live" ["end"], "live", "now";
+    Time Live "live" ["end"], "live", "now; in a recording go on playing";
     Time Pause "pause" ["p"], "pause", "hold this moment, or go on";
     Time NextMarker "next-marker" ["n", "]"], "next event", "what happened next: came, went, gap";
     Time PreviousMarker "previous-marker" ["N", "["], "event before", "what happened before";

@@ -20,6 +20,13 @@ fn what_would_be_ignored_is_refused() {
         (&["--once", "--theme", "nope"], "view.theme is \"nope\""),
         (&["triage", "--theme", "mono"], "without colours: --color never"),
         (&["fixes", "99"], "there is no such fix"),
+        (&["replay", DEMO, "--json", "--from", "+5m"], "--from is where a chart begins"),
+        (&["replay", DEMO, "--once", "--from", "+5m"], "--to TIME with --once"),
+        (&["replay", DEMO, "--from", "+5m"], "--from is where a chart begins"),
+        (&["replay", DEMO, "--once", "--size", "800x400"], "--size is for a chart"),
+        (&["replay", DEMO, "--to", "+5m"], "in the view @ goes to a time"),
+        (&["replay", DEMO, "--json", "--speed", "2"], "--speed is for the view"),
+        (&["replay", DEMO, "--svg", "-", "--speed", "2"], "--speed is for the view"),
     ] {
         let (code, text, error) = said(&fake, args);
         assert_eq!((code, text.as_str()), (2, ""), "{args:?}");

@@ -43,6 +43,27 @@ fn what_is_lost_of_a_recording_is_said_wherever_it_is_read() {
 }
 
 #[test]
+fn one_moment_of_a_recording_can_be_printed() {
+    let fake = Fake::new(TWO);
+    let at = |to: &[&str]| {
+        let (code, text, error) = out(vramlens(&fake).args(["replay", DEMO, "--json"]).args(to));
+        assert_eq!(code, 0, "{to:?}: {error}");
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        json["at_ms"].as_u64().unwrap()
+    };
+    let last = at(&[]);
+    let before = at(&["--to", "-10s"]);
+    assert!((10_000..12_000).contains(&(last - before)), "{before} of {last}");
+    let early = at(&["--to", "+5s"]);
+    assert!(early < before, "{early} of {before}");
+    let (code, text, error) = said(&fake, &["replay", DEMO, "--once", "--to", "09:00"]);
+    assert_eq!((code, text.as_str()), (2, ""));
+    assert!(error.contains("09:00 is not in what is kept"), "{error}");
+    let (code, _, error) = said(&fake, &["replay", "-", "--once", "--to", "+5s"]);
+    assert!(code == 2 && error.contains("--to needs a file"), "{error}");
+}
+
+#[test]
 fn one_of_which_nothing_is_left_is_no_machine_without_gpus() {
     let fake = Fake::new(TWO);
     let file = changed(&fake, "cut.vrt", |bytes| bytes.truncate(3_000));

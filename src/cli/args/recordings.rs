@@ -31,10 +31,10 @@ pub struct ReplayArgs {
     /// The recording; `-` for standard input.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// How many times as fast.
-    #[arg(long, value_name = "N", default_value_t = 1.0)]
-    pub speed: f64,
-    /// Print the last frame as text and end.
+    /// How many times as fast; 1 where it is not given.
+    #[arg(long, value_name = "N")]
+    pub speed: Option<f64>,
+    /// Print the last frame as text, or with --to that of a moment, and end.
     #[arg(long)]
     pub once: bool,
     /// Write a chart of the recording as SVG, and end; `-` for standard output.
@@ -46,7 +46,7 @@ pub struct ReplayArgs {
     /// The chart begins here: 03:58, 2026-11-30 03:58, -10m (before the end), +5m (after the start).
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub from: Option<String>,
-    /// The chart ends here.
+    /// The chart ends here; with --once and --json the moment to print.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub to: Option<String>,
     /// Size of the chart in pixels: 1200x600.

@@ -34,8 +34,12 @@ pub fn unaccounted(doc: &mut Doc, gpu: &GpuView, bytes: Bytes) {
 /// Who it is.
 pub fn identity(doc: &mut Doc, holder: &Holder) {
     let theme = doc.look().theme;
-    let command = holder.command();
-    doc.bullet(&holder.pid.to_string(), theme.strong, &command, theme.text);
+    let pid = holder.pid.to_string();
+    if fields::not_looked_at(holder) {
+        doc.bullet(&pid, theme.strong, "not looked at yet", theme.dim);
+    } else {
+        doc.bullet(&pid, theme.strong, &holder.command(), theme.text);
+    }
     let user = fields::cell(FieldId::User, holder);
     let age = holder.age_ms.get().map_or_else(|| "unknown".to_owned(), span);
     doc.fact("user", &user);

@@ -75,7 +75,7 @@ fn title(canvas: &mut Canvas<'_>, scene: &Scene<'_>) -> u16 {
     if let Some(fit) = &scene.app.fit {
         let style = if fit.missing == Bytes::ZERO { theme.good } else { theme.warn };
         let whose = if scene.app.wanted_by_error { "the error's " } else { "" };
-        let words = format!("{whose}{} on GPU {}: {}", fit.need, fit.gpu, fit.words());
+        let words = format!("{whose}{} on GPU {}: {}", fit.need, fit.label, fit.words());
         x = canvas.put_within(x, 0, &words, style, canvas.width().saturating_sub(1)) + 2;
     }
     for (count, words, style) in [

@@ -161,6 +161,7 @@ fn keys(canvas: &mut Canvas<'_>, scene: &Scene<'_>, drawn: &mut Drawn, left: u16
     let ascii = canvas.look.glyphs.ascii;
     let words = |action: Action| match (action, &scene.app.page) {
         (NextGpu, Page::Detail(_)) => "next tab",
+        (Live, _) if scene.app.recording.is_some() => "go on",
         (Quit | Help, _) if canvas.width() < 100 => "",
         _ => action.row().short,
     };

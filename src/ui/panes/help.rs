@@ -70,6 +70,9 @@ fn markers(doc: &mut Doc) {
         let style = timeline::style(&look.theme, row.kind);
         doc.bullet(&pad(glyph, KEYS), style, row.help, look.theme.text);
     }
+    let sign = if look.glyphs.ascii { "*2" } else { "◆2" };
+    let several = "so many events in one cell; + for 10 or more";
+    doc.bullet(&pad(sign, KEYS), look.theme.dim, several, look.theme.text);
 }
 
 /// What the patterns of the bar stand for.

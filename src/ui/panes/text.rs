@@ -26,7 +26,12 @@ pub fn draw(
     };
     let mut doc = Doc::new(body.width.min(100), canvas.look);
     for line in lines {
-        doc.line(line, theme.text);
+        let text = line.trim_start_matches(' ');
+        // What is indented stays so: a rule stands under its columns.
+        match (line.len() - text.len()).min(usize::from(body.width) / 2) {
+            0 => doc.line(text, theme.text),
+            indent => doc.bullet(&" ".repeat(indent - 1), theme.text, text, theme.text),
+        }
     }
     drawn.overflow = doc.draw(&mut canvas.part(body), scene.app.scroll);
     drawn.rows = usize::from(body.height);
