@@ -31,6 +31,8 @@ pub struct Gathered {
     pub failure: Option<SourceError>,
     /// The call that hangs, where the deadline passed.
     pub stalled: Option<Stall>,
+    /// Whether the thread that asks the driver has ended: it will say nothing more.
+    pub ended: bool,
     /// Which GPU was asked for that is not there, in words; see [`crate::analyze::select::nowhere`].
     pub nowhere: Option<String>,
     /// Who holds memory on GPUs that were not asked for.
@@ -60,6 +62,7 @@ pub async fn gather(
         ticks: Vec::new(),
         failure: None,
         stalled: None,
+        ended: false,
         nowhere: None,
         elsewhere: Vec::new(),
     };
@@ -80,7 +83,10 @@ pub async fn gather(
                 out.stalled = Some(stall(sampler, began));
             }
             Ok(Some(Sampled::Failed(error))) => out.failure = Some(error),
-            Ok(Some(Sampled::End) | None) => break,
+            Ok(Some(Sampled::End) | None) => {
+                out.ended = true;
+                break;
+            }
             Err(_elapsed) => {
                 out.stalled = Some(stall(sampler, began));
             }

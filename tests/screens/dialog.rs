@@ -40,6 +40,7 @@ fn the_kill_dialog() {
     running.proven(Proof {
         sentence: "freed 22.1 of 44.2 GiB".into(),
         complete: false,
+        unknown: false,
         remaining: vec![
             "40012 waits in nvidia_close: no signal helps, a GPU reset does".into(),
             "sudo nvidia-smi --gpu-reset -i 1".into(),
