@@ -1,9 +1,11 @@
 //! Whom a kill ends, whom it refuses, and what it proves.
 mod verdict_support;
 
+use std::collections::HashSet;
+
 use verdict_support::table::{engine, job, orphan, shell, survivor, with};
 use verdict_support::*;
-use vramlens::analyze::{KillPlan, View, kill_proof, plan, zombies};
+use vramlens::analyze::{KillPlan, KillProof, View, kill_proof, plan, zombies};
 use vramlens::ids::{GpuIndex, Pid, ProcId};
 use vramlens::sample::{KillPreset, ProcSample, ProcState, Reading};
 use vramlens::units::Bytes;
@@ -16,6 +18,11 @@ fn seen(rows: Vec<(u32, u64)>, mut procs: Vec<ProcSample>) -> View {
     let rows = rows.into_iter().map(|(pid, gib)| row(pid, gib * GIB)).collect();
     procs.push(init());
     watched(5, &[with_rows(gpu(0), rows)], &host(), &procs).1
+}
+
+/// Where nobody's end was seen.
+fn proof_of(before: &View, after: &View, plan: &KillPlan) -> KillProof {
+    kill_proof(before, after, plan, &HashSet::new())
 }
 
 fn pids(plan: &KillPlan) -> Vec<u32> {
@@ -254,7 +261,11 @@ fn the_proof_counts_what_came_back() {
     assert_eq!(proof.unlisted, [id(500), id(501)]);
     let grown = seen(vec![(700, 40)], vec![cuda(process(700, "python"), &[0])]);
     let proof = proof_of(&before, &grown, &plan);
-    assert_eq!(proof.freed_total(), Bytes::gib(44), "what another job took is counted in");
+    assert_eq!(
+        proof.freed_total(),
+        Reading::Value(Bytes::gib(44)),
+        "what another job took is counted in"
+    );
 }
 
 fn second_engine() -> ProcSample {

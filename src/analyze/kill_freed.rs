@@ -65,7 +65,7 @@ impl Freed {
 }
 
 /// What could not be read, and why.
-type Unread = (String, Why);
+pub(super) type Unread = (String, Why);
 
 /// By how much `used` fell beyond what others gave back or took.
 fn fell(
@@ -112,12 +112,7 @@ pub(super) fn find<'a>(view: &'a View, gpu: &GpuUuid) -> Option<&'a GpuView> {
     view.gpus.iter().find(|one| one.sample.uuid == *gpu)
 }
 
-fn of_others<'a>(
-    view: &'a View,
-    before: &View,
-    plan: &KillPlan,
-    gpu: &GpuUuid,
-) -> Vec<&'a Holder> {
+fn of_others<'a>(view: &'a View, before: &View, plan: &KillPlan, gpu: &GpuUuid) -> Vec<&'a Holder> {
     let of_others = |h: &&Holder| h.gpu == *gpu && !is_planned(before, plan, h);
     view.holders.iter().filter(of_others).collect()
 }
@@ -146,6 +141,13 @@ fn held_alone(row: &Holder) -> Result<i128, Unread> {
         Reading::Absent(_) if !row.listed => Ok(0),
         Reading::Absent(why) => Err((format!("what {} holds", row.pid), why)),
     }
+}
+
+/// What of the plan has no figure: nobody can say how much should come back.
+pub(super) fn untold(before: &View, plan: &KillPlan) -> Option<Unread> {
+    let rows = before.holders.iter().filter(|h| h.listed && is_planned(before, plan, h));
+    let mut untold = rows.filter_map(|row| row.bytes.why().map(|why| (row.pid, why)));
+    untold.next().map(|(pid, why)| (format!("what {pid} held"), why))
 }
 
 /// Whether a row is of the plan: a target, or the dead whose memory only targets keep.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::kill_freed::{Freed, find};
+use super::kill_freed::{Freed, Unread, find, untold};
 use super::kill_plan::{KillPlan, PlanRow};
 use super::verdict::cure;
 use super::{Class, Holder, View};
@@ -165,8 +165,10 @@ pub fn kill_proof(
     if remaining.is_empty() {
         remaining.extend(freed.iter().filter_map(|part| missing(plan, part)));
     }
+    let untold = untold(before, plan);
     let unknown = freed.iter().find_map(|part| part.freed.why());
-    let sentence = sentence(&freed);
+    let unknown = unknown.or(untold.as_ref().map(|untold| untold.1));
+    let sentence = sentence(&freed, untold);
     KillProof { freed, unlisted, remaining, unknown, sentence }
 }
 
@@ -180,12 +182,7 @@ fn lists_are_read(after: &View, row: &PlanRow) -> bool {
 }
 
 /// A target that lives.
-fn left(
-    after: &View,
-    plan: &KillPlan,
-    row: &PlanRow,
-    gone: &HashSet<ProcId>,
-) -> Option<Remaining> {
+fn left(after: &View, plan: &KillPlan, row: &PlanRow, gone: &HashSet<ProcId>) -> Option<Remaining> {
     let pid = row.id.pid;
     if gone.contains(&row.id) {
         return None;
@@ -305,18 +302,18 @@ fn missing(plan: &KillPlan, part: &Freed) -> Option<Remaining> {
     })
 }
 
-/// What came back, and of which GPUs that is not known.
-fn sentence(freed: &[Freed]) -> String {
-    if freed.is_empty() {
+/// What came back, and of what that is not known.
+fn sentence(freed: &[Freed], untold: Option<Unread>) -> String {
+    if freed.is_empty() && untold.is_none() {
         return "nothing was expected to come back".to_owned();
     }
-    let (told, untold): (Vec<&Freed>, Vec<&Freed>) =
+    let (told, others): (Vec<&Freed>, Vec<&Freed>) =
         freed.iter().partition(|part| part.freed.value().is_some());
     let mut parts = Vec::new();
     if !told.is_empty() {
         parts.push(figures(&told));
     }
-    parts.extend(untold.into_iter().map(|part| {
+    parts.extend(others.into_iter().map(|part| {
         let why = part.freed.why().map_or_else(String::new, Why::words);
         let why = match &part.unread {
             Some(what) => format!("{what} could not be read ({why})"),
@@ -324,6 +321,10 @@ fn sentence(freed: &[Freed]) -> String {
         };
         format!("what came back of {} on GPU {} is not known: {why}", part.expected, part.index)
     }));
+    if let Some((what, why)) = untold {
+        let open = if parts.is_empty() { "what came back is not known: " } else { "" };
+        parts.push(format!("{open}{what} could not be read ({})", why.words()));
+    }
     parts.join("; ")
 }
 

@@ -124,3 +124,38 @@ pub fn listed_pids(tick: &Tick) -> Vec<Listed> {
     });
     held
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::ids::Stamp;
+    use crate::runtime::options::{Options, probe};
+    use crate::source::{Progress, Source, Wants};
+
+    /// Has nothing to say any more.
+    struct Over;
+
+    impl Source for Over {
+        fn next(&mut self, _: Stamp, _: Wants) -> Result<Option<Tick>, SourceError> {
+            Ok(None)
+        }
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_is_told_from_a_driver_that_is_slow() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let gathered = runtime.block_on(async {
+            let progress = Arc::new(Progress::default());
+            let (sampler, mut samples) =
+                Sampler::spawn(1_000, Wants::default(), progress, Over).unwrap();
+            let (inspector, mut facts) = Inspector::spawn(probe(&Options::default())).unwrap();
+            let plan = Plan { looks: 1, deadline: Duration::from_mins(1) };
+            // Also when it is asked again.
+            gather(plan, &sampler, &mut samples, &inspector, &mut facts).await;
+            gather(plan, &sampler, &mut samples, &inspector, &mut facts).await
+        });
+        assert!(gathered.ended && gathered.stalled.is_none() && gathered.ticks.is_empty());
+    }
+}

@@ -54,6 +54,32 @@ fn the_kill_dialog() {
 }
 
 #[test]
+fn why_it_is_not_known_what_came_back_is_told_whole() {
+    let mut app = app(&COLOUR);
+    let mut dialog = scenes::dialog();
+    let sentence = "what came back of 44.2 GiB on GPU 0 is not known: the list of graphics processes \
+                    could not be read (no permission)";
+    dialog.phase = Phase::Running(vec!["40011 gone after 0.3 s".into()]);
+    dialog.proven(Proof {
+        sentence: sentence.into(),
+        complete: false,
+        unknown: true,
+        remaining: vec!["vramlens doctor".into()],
+    });
+    app.kill = Some(dialog);
+    for size in [(60, 24), (80, 24), (160, 50)] {
+        let shown = text(&screen(&app, &scenes::one_gpu(), &[], size));
+        let words: Vec<&str> = shown.split_whitespace().filter(|word| *word != "│").collect();
+        assert!(words.join(" ").contains(sentence), "{size:?}\n{shown}");
+        assert!(
+            shown.contains("40011 gone after") && shown.contains("copy the command"),
+            "{shown}"
+        );
+        assert!(shown.contains("vramlens doctor"), "{size:?}\n{shown}");
+    }
+}
+
+#[test]
 fn who_would_be_ended_is_told_with_all_of_the_reason() {
     let mut app = app(&COLOUR);
     let mut dialog = scenes::dialog();
