@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-#[allow(dead_code)]
 #[path = "support/fake.rs"]
 mod fake;
 #[allow(dead_code)]

@@ -1,8 +1,6 @@
 //! Whom a kill ends, whom it refuses, and what it proves.
 mod verdict_support;
 
-use std::collections::HashSet;
-
 use verdict_support::table::{engine, job, orphan, shell, survivor, with};
 use verdict_support::*;
 use vramlens::analyze::{KillPlan, KillProof, View, kill_proof, plan, zombies};
@@ -22,7 +20,7 @@ fn seen(rows: Vec<(u32, u64)>, mut procs: Vec<ProcSample>) -> View {
 
 /// Where nobody's end was seen.
 fn proof_of(before: &View, after: &View, plan: &KillPlan) -> KillProof {
-    kill_proof(before, after, plan, &HashSet::new())
+    kill_proof(before, after, plan, &[])
 }
 
 fn pids(plan: &KillPlan) -> Vec<u32> {

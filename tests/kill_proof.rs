@@ -4,8 +4,6 @@
 
 mod verdict_support;
 
-use std::collections::HashSet;
-
 use verdict_support::table::{job, shell, with};
 use verdict_support::{
     GIB, T0, cuda, gpu, host, init, memory, moment, process, row, stamp, watched, with_rows,
@@ -54,7 +52,7 @@ fn other(pid: u32) -> ProcSample {
 }
 
 fn proof(before: &View, after: &View, plan: &KillPlan) -> KillProof {
-    kill_proof(before, after, plan, &HashSet::from([id(500)]))
+    kill_proof(before, after, plan, &[id(500)])
 }
 
 /// It is neither a success nor a failure, and says why.
@@ -253,7 +251,7 @@ fn an_end_that_was_seen_outweighs_an_older_row() {
     let after = view(&[used(0, vec![])], &[job()]);
     let seen = proof(&before, &after, &plan);
     assert!(seen.complete(), "{seen:#?}");
-    let unseen = kill_proof(&before, &after, &plan, &HashSet::new());
+    let unseen = kill_proof(&before, &after, &plan, &[]);
     assert_eq!(unseen.remaining[0].pid, Pid(500));
     // The driver still lists it: nobody says that it has not ended.
     let listed = proof(&before, &before, &plan);

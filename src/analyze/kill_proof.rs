@@ -25,7 +25,7 @@ pub struct OrderEnd {
     /// When its last signal had been sent and waited for: what was seen before proves nothing.
     pub at: Stamp,
     /// Targets whose end was seen, by pidfd: a row of an older look says nothing against that.
-    pub gone: HashSet<ProcId>,
+    pub gone: Vec<ProcId>,
 }
 
 /// What came of an order.
@@ -141,12 +141,7 @@ pub fn proven(
 }
 
 /// Compares the views before and after an order; `gone` are the targets whose end was seen.
-pub fn kill_proof(
-    before: &View,
-    after: &View,
-    plan: &KillPlan,
-    gone: &HashSet<ProcId>,
-) -> KillProof {
+pub fn kill_proof(before: &View, after: &View, plan: &KillPlan, gone: &[ProcId]) -> KillProof {
     let targets: HashSet<ProcId> = plan.rows.iter().map(|row| row.id).collect();
     let freed: Vec<Freed> =
         plan.expected.iter().map(|part| Freed::between(before, after, plan, part)).collect();
@@ -182,7 +177,7 @@ fn lists_are_read(after: &View, row: &PlanRow) -> bool {
 }
 
 /// A target that lives.
-fn left(after: &View, plan: &KillPlan, row: &PlanRow, gone: &HashSet<ProcId>) -> Option<Remaining> {
+fn left(after: &View, plan: &KillPlan, row: &PlanRow, gone: &[ProcId]) -> Option<Remaining> {
     let pid = row.id.pid;
     if gone.contains(&row.id) {
         return None;
@@ -231,7 +226,7 @@ fn ghosts(
     after: &View,
     plan: &KillPlan,
     targets: &HashSet<ProcId>,
-    gone: &HashSet<ProcId>,
+    gone: &[ProcId],
 ) -> Vec<Remaining> {
     let is_dead = |h: &Holder| h.id.is_none_or(|id| gone.contains(&id));
     let of_plan =

@@ -1,7 +1,6 @@
 //! Ending processes: the plan as a dialog, the order on a thread of its own, the proof from what
 //! the driver says afterwards.
 
-use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +26,7 @@ pub struct Killing {
     events: Receiver<KillEvent>,
     cancel: Arc<AtomicBool>,
     /// Targets whose end was seen.
-    gone: HashSet<ProcId>,
+    gone: Vec<ProcId>,
     end: Option<OrderEnd>,
 }
 
@@ -47,7 +46,7 @@ impl Killing {
             let mut tell = |event| drop(to.blocking_send(event));
             execute(&order, &context, &clock::now, &mut tell, &stop);
         })?;
-        Ok(Self { plan, before, events, cancel, gone: HashSet::new(), end: None })
+        Ok(Self { plan, before, events, cancel, gone: Vec::new(), end: None })
     }
 
     /// What happens next; for ever pending after the end.
