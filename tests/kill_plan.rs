@@ -5,7 +5,7 @@ mod verdict_support;
 
 use verdict_support::table::{engine, job, orphan, shell, survivor, with};
 use verdict_support::*;
-use vramlens::analyze::{KillPlan, View, kill_proof, plan, zombies};
+use vramlens::analyze::{KillPlan, KillProof, View, kill_proof, plan, zombies};
 use vramlens::history::History;
 use vramlens::ids::{GpuIndex, Pid, ProcId};
 use vramlens::record::{Form, Header, Reader, Redaction, Writer};
@@ -20,6 +20,11 @@ fn seen(rows: Vec<(u32, u64)>, mut procs: Vec<ProcSample>) -> View {
     let rows = rows.into_iter().map(|(pid, gib)| row(pid, gib * GIB)).collect();
     procs.push(init());
     watched(5, &[with_rows(gpu(0), rows)], &host(), &procs).1
+}
+
+/// Where nobody's end was seen.
+fn proof_of(before: &View, after: &View, plan: &KillPlan) -> KillProof {
+    kill_proof(before, after, plan, &[])
 }
 
 fn pids(plan: &KillPlan) -> Vec<u32> {
@@ -349,13 +354,17 @@ fn the_proof_counts_what_came_back() {
     let plan = zombies(&before, None);
     assert_eq!(pids(&plan), [500, 501]);
     let gone = seen(vec![], vec![]);
-    let proof = kill_proof(&before, &gone, &plan);
+    let proof = proof_of(&before, &gone, &plan);
     assert_eq!(proof.sentence, "freed 44.0 of 44.0 GiB on GPU 0");
     assert!(proof.complete());
     assert_eq!(proof.unlisted, [id(500), id(501)]);
     let grown = seen(vec![(700, 40)], vec![cuda(process(700, "python"), &[0])]);
-    let proof = kill_proof(&before, &grown, &plan);
-    assert_eq!(proof.freed_total(), Bytes::gib(44), "what another job took is counted in");
+    let proof = proof_of(&before, &grown, &plan);
+    assert_eq!(
+        proof.freed_total(),
+        Reading::Value(Bytes::gib(44)),
+        "what another job took is counted in"
+    );
 }
 
 fn second_engine() -> ProcSample {
@@ -374,7 +383,7 @@ fn the_proof_names_what_is_left_and_the_next_command() {
         p.wait_channel = Some("request_wait_answer".to_owned());
         p.parent = Pid(1);
     });
-    let proof = kill_proof(&before, &seen(vec![(501, 22)], vec![stuck]), &plan);
+    let proof = proof_of(&before, &seen(vec![(501, 22)], vec![stuck]), &plan);
     assert_eq!(proof.sentence, "freed 22.0 of 44.0 GiB on GPU 0");
     assert!(!proof.complete());
     assert_eq!(proof.remaining[0].pid, Pid(501));
@@ -387,7 +396,7 @@ fn memory_that_does_not_come_back_stands_under_its_process() {
     let mut kept = gpu(0);
     kept.memory = Reading::Value(memory(80 * GIB, 20 * GIB, GIB));
     let after = watched(5, &[kept], &host(), &[init()]).1;
-    let proof = kill_proof(&before, &after, &zombies(&before, None));
+    let proof = proof_of(&before, &after, &zombies(&before, None));
     assert_eq!(proof.sentence, "freed 2.0 of 22.0 GiB on GPU 0");
     assert_eq!(proof.remaining[0].pid, Pid(500));
     assert!(proof.remaining[0].reason.starts_with("20.0 GiB on GPU 0 did not come back yet"));
@@ -398,7 +407,7 @@ fn the_proof_finds_who_keeps_the_memory_of_a_killed_process() {
     let before = seen(vec![(500, 5)], vec![shell(), job()]);
     let plan = plan(&before, &[id(500)], None);
     let after = seen(vec![(500, 5)], vec![shell(), survivor()]);
-    let proof = kill_proof(&before, &after, &plan);
+    let proof = proof_of(&before, &after, &plan);
     assert_eq!(proof.sentence, "freed 0.0 of 5.0 GiB on GPU 0");
     assert_eq!(proof.remaining[0].command.as_deref(), Some("vramlens kill 600"));
 }
@@ -412,7 +421,7 @@ fn the_proof_sees_a_restart() {
     });
     let before = seen(vec![(500, 5)], vec![server]);
     let plan = plan(&before, &[id(500)], Some(KillPreset::Now));
-    let proof = kill_proof(&before, &seen(vec![(700, 5)], vec![again]), &plan);
+    let proof = proof_of(&before, &seen(vec![(700, 5)], vec![again]), &plan);
     assert_eq!(proof.remaining[0].pid, Pid(700));
     assert!(proof.remaining[0].reason.contains("started again"));
 }

@@ -10,6 +10,7 @@ mod holders;
 mod job;
 mod judged;
 mod kept;
+mod kill_freed;
 mod kill_plan;
 mod kill_proof;
 mod kill_row;
@@ -28,8 +29,9 @@ pub mod select;
 
 pub use judged::Judged;
 pub use kept::Kept;
+pub use kill_freed::Freed;
 pub use kill_plan::{ExpectedBytes, KillPlan, PlanRow, Refusal, freed_by, plan, zombies};
-pub use kill_proof::{Freed, KillProof, Remaining, kill_proof};
+pub use kill_proof::{KillProof, OrderEnd, Remaining, Silent, kill_proof, proven};
 pub use ledger::{Entry, Ledger};
 pub use verdict::{Effect, TRAPS, Trap, shows_screen};
 pub use view::*;

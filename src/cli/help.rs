@@ -24,7 +24,7 @@ pub const EXITS: &[(u8, &str)] = &[
     (1, "there are findings, or something does not fit"),
     (2, "wrong usage, or bad input"),
     (3, "no driver, or no GPU"),
-    (4, "the driver does not answer"),
+    (4, "the driver does not answer, or does not tell what a kill gave back"),
     (130, "interrupted"),
 ];
 

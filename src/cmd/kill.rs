@@ -1,16 +1,17 @@
 //! `vramlens kill`: ends holders, and proves what came back.
 
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
+use tokio::time::{Instant, timeout_at};
 
 use crate::analyze::{KillPlan, KillProof, View};
 use crate::cmd::kill_whom as whom;
 use crate::cmd::look::{Form, Session, is_there};
 use crate::cmd::top::print;
 use crate::cmd::{Exit, json_text, no_answer, no_driver};
-use crate::runtime::kill::{CONFIRMATION, Killing, POLL, SETTLES, note, refused, title};
+use crate::runtime::kill::{CONFIRMATION, Killing, POLL, note, refused, title};
 use crate::runtime::options::Options;
 use crate::sample::KillEvent;
 use crate::sample::text::clean;
@@ -18,6 +19,8 @@ use crate::ui::kill::words;
 
 /// Between the two looks that the verdicts are made of.
 const APART_MS: u64 = 1_000;
+/// No look is waited for any longer, once all signals are sent: more than any proof waits for.
+const LONGEST: Duration = Duration::from_secs(16);
 
 /// Whom, and how.
 #[derive(Debug, Clone)]
@@ -79,7 +82,11 @@ async fn end(kill: &Kill, options: &Options, form: Form) -> anyhow::Result<Exit>
     } else {
         print(&outcome(&proof))?;
     }
-    Ok(if proof.complete() { Exit::Fine } else { Exit::Findings })
+    Ok(match &proof {
+        proof if proof.complete() => Exit::Fine,
+        proof if proof.is_open() => Exit::Stalled,
+        _ => Exit::Findings,
+    })
 }
 
 fn describe(plan: &KillPlan, view: &View) -> String {
@@ -154,16 +161,19 @@ async fn carry_out(
         }
     }
     session.set_interval(POLL);
-    let end = Instant::now() + SETTLES + Duration::from_secs(5);
-    loop {
-        let (_, after) = session.look(1).await;
+    let (end, mut last) = (Instant::now() + LONGEST, None);
+    // A driver that hangs holds a look up for long.
+    while let Ok((gathered, after)) = timeout_at(end, session.look(1)).await {
         if let Some(proof) = killing.proof(&after) {
             return Ok((events, proof));
         }
-        if Instant::now() > end {
-            anyhow::bail!("the driver does not answer: what came back is not known");
+        if gathered.ended {
+            return Ok((events, killing.unseen()));
         }
+        last = Some(after);
     }
+    let proof = last.and_then(|after| killing.proof(&after));
+    Ok((events, proof.unwrap_or_else(|| killing.unseen())))
 }
 
 fn outcome(proof: &KillProof) -> String {
@@ -174,6 +184,9 @@ fn outcome(proof: &KillProof) -> String {
         if let Some(command) = &left.command {
             text += &format!("    → {}\n", clean(command));
         }
+    }
+    if let Some(command) = proof.next() {
+        text += &format!("    → {command}\n");
     }
     text
 }
@@ -214,6 +227,8 @@ fn report(
             "freed_bytes": proof.freed_total(),
             "expected_bytes": proof.expected_total(),
             "complete": proof.complete(),
+            "unknown": proof.is_open(),
+            "next": proof.next(),
             "sentence": proof.sentence,
             "remaining": proof.remaining.iter().map(|left| json!({
                 "pid": left.pid, "bytes": left.bytes, "reason": clean(&left.reason),

@@ -94,7 +94,11 @@ impl Session {
         text.extend(proof.remaining.iter().map(|line| format!("  {}\n", clean(line))));
         self.say(&text)?;
         self.report(&answer(&dialog, &events, Some(&proof)))?;
-        Ok(if proof.complete { Exit::Fine } else { Exit::Findings })
+        Ok(match proof {
+            Proof { complete: true, .. } => Exit::Fine,
+            Proof { unknown: true, .. } => Exit::Stalled,
+            _ => Exit::Findings,
+        })
     }
 
     /// Waits until the machine has been looked at twice.
@@ -233,6 +237,7 @@ fn answer(dialog: &Dialog, events: &[KillEvent], proof: Option<&Proof>) -> Value
         "events": events,
         "proof": proof.map(|proof| json!({
             "complete": proof.complete,
+            "unknown": proof.unknown,
             "sentence": clean(&proof.sentence),
             "remaining": proof.remaining.iter().map(|line| clean(line)).collect::<Vec<_>>(),
         })),

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{GpuIndex, GpuUuid, ProcId, Stamp};
-use crate::sample::{KillEvent, KillOrder, KillPreset};
+use crate::sample::{KillEvent, KillOrder, KillPreset, Reading};
 use crate::units::Bytes;
 
 /// Text that is accepted in one request, in bytes.
@@ -127,8 +127,11 @@ pub struct Outcome {
     pub sentence: String,
     /// Whether all of it came back.
     pub complete: bool,
-    /// What came back.
-    pub freed: Bytes,
+    /// Whether that is not known, and nothing is known to be left.
+    #[serde(default)]
+    pub unknown: bool,
+    /// What came back; absent where that is not known.
+    pub freed: Reading<Bytes>,
     /// What did not, why, and the next command, one line each.
     pub remaining: Vec<String>,
 }

@@ -31,6 +31,8 @@ pub struct Gathered {
     pub failure: Option<SourceError>,
     /// The call that hangs, where the deadline passed.
     pub stalled: Option<Stall>,
+    /// Whether the thread that asks the driver has ended: it will say nothing more.
+    pub ended: bool,
     /// Which GPU was asked for that is not there, in words; see [`crate::analyze::select::nowhere`].
     pub nowhere: Option<String>,
     /// Who holds memory on GPUs that were not asked for.
@@ -60,6 +62,7 @@ pub async fn gather(
         ticks: Vec::new(),
         failure: None,
         stalled: None,
+        ended: false,
         nowhere: None,
         elsewhere: Vec::new(),
     };
@@ -80,7 +83,10 @@ pub async fn gather(
                 out.stalled = Some(stall(sampler, began));
             }
             Ok(Some(Sampled::Failed(error))) => out.failure = Some(error),
-            Ok(Some(Sampled::End) | None) => break,
+            Ok(Some(Sampled::End) | None) => {
+                out.ended = true;
+                break;
+            }
             Err(_elapsed) => {
                 out.stalled = Some(stall(sampler, began));
             }
@@ -117,4 +123,39 @@ pub fn listed_pids(tick: &Tick) -> Vec<Listed> {
         same
     });
     held
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::ids::Stamp;
+    use crate::runtime::options::{Options, probe};
+    use crate::source::{Progress, Source, Wants};
+
+    /// Has nothing to say any more.
+    struct Over;
+
+    impl Source for Over {
+        fn next(&mut self, _: Stamp, _: Wants) -> Result<Option<Tick>, SourceError> {
+            Ok(None)
+        }
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_is_told_from_a_driver_that_is_slow() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let gathered = runtime.block_on(async {
+            let progress = Arc::new(Progress::default());
+            let (sampler, mut samples) =
+                Sampler::spawn(1_000, Wants::default(), progress, Over).unwrap();
+            let (inspector, mut facts) = Inspector::spawn(probe(&Options::default())).unwrap();
+            let plan = Plan { looks: 1, deadline: Duration::from_mins(1) };
+            // Also when it is asked again.
+            gather(plan, &sampler, &mut samples, &inspector, &mut facts).await;
+            gather(plan, &sampler, &mut samples, &inspector, &mut facts).await
+        });
+        assert!(gathered.ended && gathered.stalled.is_none() && gathered.ticks.is_empty());
+    }
 }

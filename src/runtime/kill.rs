@@ -4,21 +4,18 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::mpsc::{Receiver, channel};
 
-use crate::analyze::{KillPlan, KillProof, View, kill_proof};
+use crate::analyze::{KillPlan, KillProof, OrderEnd, Silent, View, proven};
 use crate::host::KillContext;
 use crate::host::signals::execute;
-use crate::ids::GpuIndex;
+use crate::ids::{GpuIndex, ProcId};
 use crate::runtime::{clock, probing};
 use crate::sample::{KillEvent, KillMark, KillMarked, KillPreset, KillStep, Reading};
 use crate::ui::kill::{Dialog, DialogRow, Phase, Proof, Typed, words};
 
-/// How long memory may take to come back. 120 GiB were back after 0.2 s; unmapping pinned host
-/// memory takes longer.
-pub const SETTLES: Duration = Duration::from_secs(10);
 /// Between two looks while memory is waited for.
 pub const POLL: Duration = Duration::from_millis(200);
 
@@ -28,7 +25,9 @@ pub struct Killing {
     before: View,
     events: Receiver<KillEvent>,
     cancel: Arc<AtomicBool>,
-    finished: Option<Instant>,
+    /// Targets whose end was seen.
+    gone: Vec<ProcId>,
+    end: Option<OrderEnd>,
 }
 
 impl Killing {
@@ -47,20 +46,23 @@ impl Killing {
             let mut tell = |event| drop(to.blocking_send(event));
             execute(&order, &context, &clock::now, &mut tell, &stop);
         })?;
-        Ok(Self { plan, before, events, cancel, finished: None })
+        Ok(Self { plan, before, events, cancel, gone: Vec::new(), end: None })
     }
 
     /// What happens next; for ever pending after the end.
     pub async fn next(&mut self) -> Option<KillEvent> {
-        if self.finished.is_some() {
+        if self.end.is_some() {
             return std::future::pending().await;
         }
         let event = self.events.recv().await;
         if let Some(event) = &event {
             log::debug!("{}", words(event));
+            if matches!(event.what, KillStep::Gone | KillStep::AlreadyGone) {
+                self.gone.extend(event.id);
+            }
         }
         if event.as_ref().is_none_or(|event| event.what == KillStep::Finished) {
-            self.finished = Some(Instant::now());
+            self.end = Some(OrderEnd { at: clock::now(), gone: std::mem::take(&mut self.gone) });
         }
         event
     }
@@ -80,20 +82,28 @@ impl Killing {
 
     /// Whether every signal has been sent and waited for.
     pub const fn has_finished(&self) -> bool {
-        self.finished.is_some()
+        self.end.is_some()
     }
 
-    /// What came back, once all of it has, or as much as will.
+    /// What came back, once all of it has, or as much as will; that it is not known, once it can be
+    /// waited for no longer.
     pub fn proof(&self, after: &View) -> Option<KillProof> {
-        let proof = kill_proof(&self.before, after, &self.plan);
-        let settled = self.finished.is_some_and(|at| at.elapsed() >= SETTLES);
-        let proof = (proof.complete() || settled).then_some(proof)?;
-        log::info!("{}", proof.sentence);
-        for left in &proof.remaining {
-            log::warn!("{}: {}", left.pid, left.reason);
-        }
-        Some(proof)
+        let end = self.end.as_ref()?;
+        proven(&self.before, after, &self.plan, end, clock::now()).map(logged)
     }
+
+    /// Where nobody will look any more.
+    pub fn unseen(&self) -> KillProof {
+        logged(KillProof::unseen(&self.plan, Silent::Driver))
+    }
+}
+
+fn logged(proof: KillProof) -> KillProof {
+    log::info!("{}", proof.sentence);
+    for left in &proof.remaining {
+        log::warn!("{}: {}", left.pid, left.reason);
+    }
+    proof
 }
 
 /// The proof as the dialog shows it.
@@ -103,10 +113,12 @@ pub fn shown(proof: &KillProof) -> Proof {
         let why = format!("{}{bytes} {}", left.pid, left.reason);
         [Some(why), left.command.clone()]
     });
+    let next = proof.is_open().then(|| proof.next().map(ToOwned::to_owned)).flatten();
     Proof {
         sentence: proof.sentence.clone(),
         complete: proof.complete(),
-        remaining: remaining.flatten().collect(),
+        unknown: proof.is_open(),
+        remaining: remaining.flatten().chain(next).collect(),
     }
 }
 

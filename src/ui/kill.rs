@@ -79,6 +79,8 @@ pub struct Proof {
     pub sentence: String,
     /// Whether all of it came back.
     pub complete: bool,
+    /// Whether that is not known, and nothing is known to be left.
+    pub unknown: bool,
     /// What did not, why, and the next command, one line each. Hostile text.
     pub remaining: Vec<String>,
 }

@@ -59,7 +59,7 @@ fn the_dialog_goes_from_plan_to_proof() {
     assert_eq!(desk.keys("<esc>"), [Effect::CancelKill]);
     let remaining = vec!["sudo kill -9 40012".to_owned()];
     let sentence = "freed 22.1 of 44.2 GiB".to_owned();
-    desk.event(Event::Proof(Proof { sentence, complete: false, remaining }));
+    desk.event(Event::Proof(Proof { sentence, complete: false, unknown: false, remaining }));
     assert_eq!(desk.keys("y"), [Effect::Copy("sudo kill -9 40012".into())]);
     desk.keys("<esc>");
     assert_eq!(desk.app.kill, None);

@@ -185,6 +185,35 @@ fn the_far_end_checks_whom_it_is_asked_for_and_carries_out_the_newest_plan_once(
 }
 
 #[test]
+fn the_far_end_says_that_it_is_not_known_where_its_driver_hangs() {
+    let devices = Devices::new();
+    let mut holder = Holder::start(&devices, &["setsid"]);
+    let pid = holder.pid_after("ready ");
+    let fake = Fake::new(&with_process(pid));
+    let mut far = FarEnd::start(&fake, &devices);
+    let plan = far.plan(pid, start_ticks(pid));
+    let hangs = "[[stall]]\ncall = \"nvmlDeviceGetMemoryInfo*\"\n";
+    fake.change(&(with_process(pid) + hangs));
+    let mut answer = far.ask(&json!({ "kill": { "plan": plan["id"] } }));
+    let mut said = Vec::new();
+    while answer["what"]["proof"].is_null() {
+        said.push(answer["what"]["kill"]["what"].to_string());
+        answer = far.answer();
+    }
+    assert!(said.contains(&json!("gone").to_string()), "{said:?}");
+    let proof = &answer["what"]["proof"];
+    let words = "the driver does not answer: what came back is not known";
+    assert_eq!(proof["sentence"], words, "{answer:#}");
+    assert_eq!((&proof["complete"], &proof["unknown"]), (&json!(false), &json!(true)));
+    assert_eq!(proof["freed"], json!({ "absent": "timed_out" }), "{answer:#}");
+    assert!(!lives(pid));
+    // As the near end shows it.
+    let outcome = serde_json::from_value(proof.clone()).unwrap();
+    let shown = vramlens::runtime::remote::fleet::proof(outcome);
+    assert!(shown.unknown && shown.sentence == words, "{shown:?}");
+}
+
+#[test]
 fn the_far_end_ends_with_its_input() {
     let devices = Devices::new();
     for scenario in

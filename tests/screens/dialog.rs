@@ -40,6 +40,7 @@ fn the_kill_dialog() {
     running.proven(Proof {
         sentence: "freed 22.1 of 44.2 GiB".into(),
         complete: false,
+        unknown: false,
         remaining: vec![
             "40012 waits in nvidia_close: no signal helps, a GPU reset does".into(),
             "sudo nvidia-smi --gpu-reset -i 1".into(),
@@ -50,6 +51,32 @@ fn the_kill_dialog() {
     app.choosing = true;
     let chooser = text(&screen(&app, &scenes::one_gpu(), &findings(), (80, 24)));
     assert_snapshot!("kill_chooser_80x24", chooser);
+}
+
+#[test]
+fn why_it_is_not_known_what_came_back_is_told_whole() {
+    let mut app = app(&COLOUR);
+    let mut dialog = scenes::dialog();
+    let sentence = "what came back of 44.2 GiB on GPU 0 is not known: the list of graphics processes \
+                    could not be read (no permission)";
+    dialog.phase = Phase::Running(vec!["40011 gone after 0.3 s".into()]);
+    dialog.proven(Proof {
+        sentence: sentence.into(),
+        complete: false,
+        unknown: true,
+        remaining: vec!["vramlens doctor".into()],
+    });
+    app.kill = Some(dialog);
+    for size in [(60, 24), (80, 24), (160, 50)] {
+        let shown = text(&screen(&app, &scenes::one_gpu(), &[], size));
+        let words: Vec<&str> = shown.split_whitespace().filter(|word| *word != "│").collect();
+        assert!(words.join(" ").contains(sentence), "{size:?}\n{shown}");
+        assert!(
+            shown.contains("40011 gone after") && shown.contains("copy the command"),
+            "{shown}"
+        );
+        assert!(shown.contains("vramlens doctor"), "{size:?}\n{shown}");
+    }
 }
 
 #[test]

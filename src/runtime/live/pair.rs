@@ -71,10 +71,12 @@ impl Pair {
 }
 
 impl Live {
-    /// Tells the thread that asks whether an earlier moment is shown.
+    /// Tells the thread that asks whether an earlier moment is shown. What a kill gave back is proven
+    /// against the processes of now all the same.
     pub fn tell_paused(&self) {
         if let Feed::Driver { paused, .. } = &self.feed {
-            paused.store(self.is_paused(), Ordering::Relaxed);
+            let rests = self.is_paused() && self.killing.is_none();
+            paused.store(rests, Ordering::Relaxed);
         }
     }
 

@@ -93,7 +93,7 @@ impl Looper {
     fn refused(&mut self, why: String) -> io::Result<()> {
         match self.live.app.kill.as_ref().map(|dialog| &dialog.phase) {
             Some(Phase::Running(_)) => {
-                let proof = Proof { sentence: why, complete: false, remaining: Vec::new() };
+                let proof = Proof { sentence: why, ..Proof::default() };
                 self.update(Event::Proof(proof))
             }
             Some(Phase::Done { .. }) => Ok(()),

@@ -285,6 +285,7 @@ fn outcome(proof: &KillProof) -> Outcome {
     Outcome {
         sentence: shown.sentence,
         complete: shown.complete,
+        unknown: shown.unknown,
         freed: proof.freed_total(),
         remaining: shown.remaining,
     }

@@ -172,6 +172,7 @@ impl Fleet {
             News::Proof(Proof {
                 sentence: format!("the connection to {name} is lost: what came back is not known"),
                 complete: false,
+                unknown: true,
                 remaining: Vec::new(),
             })
         } else {
@@ -315,9 +316,9 @@ pub fn dialog(host: &str, mut offer: Offer) -> Dialog {
 
 /// What came back, as the dialog shows it.
 pub fn proof(outcome: Outcome) -> Proof {
-    let Outcome { sentence, complete, mut remaining, .. } = outcome;
+    let Outcome { sentence, complete, unknown, mut remaining, .. } = outcome;
     remaining.truncate(ROWS);
-    Proof { sentence, complete, remaining }
+    Proof { sentence, complete, unknown, remaining }
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
     let height = (lines as u16 + 2).min(canvas.height());
     let mut inner = frame(canvas, (columns, height), &dialog.title);
     let rows = inner.height();
-    let bottom = bottom_lines(dialog, narrow) as u16;
+    let bottom = bottom_lines(dialog, narrow, inside.0) as u16;
     let list = rows.saturating_sub(bottom);
     let y = targets(&mut inner, dialog, list);
     match &dialog.phase {
@@ -55,16 +55,19 @@ pub fn draw(canvas: &mut Canvas<'_>, scene: &Scene<'_>) {
 
 /// Lines that the whole dialog would like.
 fn body_lines(dialog: &Dialog, narrow: bool, (columns, rows): (u16, u16)) -> usize {
-    let bottom = bottom_lines(dialog, narrow);
+    let bottom = bottom_lines(dialog, narrow, columns);
     let room = usize::from(rows).saturating_sub(bottom);
     items(dialog, columns, room).iter().map(Item::lines).sum::<usize>() + bottom
 }
 
-fn bottom_lines(dialog: &Dialog, narrow: bool) -> usize {
+fn bottom_lines(dialog: &Dialog, narrow: bool, columns: u16) -> usize {
     match &dialog.phase {
         Phase::Asking => 2 + usize::from(dialog.typed.is_some()) + usize::from(narrow),
         Phase::Running(steps) => steps.len().clamp(1, 8) + 2,
-        Phase::Done { steps, proof } => steps.len().clamp(1, 8) + 4 + proof.remaining.len(),
+        Phase::Done { steps, proof } => {
+            let sentence = sentence(proof, columns).len();
+            steps.len().clamp(1, 8) + 3 + sentence + proof.remaining.len()
+        }
     }
 }
 
@@ -246,16 +249,26 @@ fn progress(canvas: &mut Canvas<'_>, steps: &[String], y: u16, until: u16) -> u1
     y
 }
 
+/// In lines: what is not known, and why, takes more than one.
+fn sentence(proof: &Proof, columns: u16) -> Vec<String> {
+    let mut lines = wrap(&clean(&proof.sentence), usize::from(columns.saturating_sub(4)).max(8));
+    lines.truncate(MOST_LINES);
+    lines
+}
+
 fn done(canvas: &mut Canvas<'_>, steps: &[String], proof: &Proof, y: u16) {
     let theme = canvas.look.theme;
     let rows = canvas.height();
-    let below = proof.remaining.len() as u16 + 3;
+    let sentence = sentence(proof, canvas.width());
+    let below = (sentence.len() + proof.remaining.len()) as u16 + 2;
     let room = canvas.width().saturating_sub(2);
     let mut y = progress(canvas, steps, y, rows.saturating_sub(below));
     let (sign, style) = if proof.complete { ("", theme.good) } else { ("! ", theme.warn) };
     let x = canvas.put(1, y, sign, style);
-    canvas.put_foreign(x, y, &proof.sentence, style, room);
-    y += 1;
+    for line in &sentence {
+        canvas.put_foreign(x, y, line, style, room);
+        y += 1;
+    }
     for line in &proof.remaining {
         let x = canvas.put(1, y, canvas.look.glyphs.prompt, theme.dim) + 1;
         canvas.put_foreign(x, y, line, theme.text, room.saturating_sub(x));
