@@ -183,7 +183,10 @@ fn an_instance_is_called_as_everywhere_else() {
     for (view, words) in [
         (seen(5, &[]), "5.00 GiB on GPU 0:1 are listed under 500"),
         (seen(5, &[engine()]), "zombie holds 5.00 GiB on GPU 0:1: "),
-        (seen(700, &[shell(), job()]), "and holds 5.00 GiB on GPU 0:1"),
+        (
+            seen(5, &[shell(), with(job(), |p| p.state = ProcState::Stopped)]),
+            "and holds 5.00 GiB on GPU 0:1",
+        ),
     ] {
         let all: Vec<String> = run(&view).into_iter().map(|found| found.headline).collect();
         let said = words.replace("5.00", "5.0");

@@ -187,8 +187,6 @@ fn other_process(case: &Case, n: &Numbers) -> Option<Finding> {
         }
         None => held >= 1 << 30 || n.all_desktop(),
     };
-    // What nobody names is computed, without a guess for this process's own context.
-    let about = if n.implied_others.is_some() { "about " } else { "" };
     let startup = case.stage == Stage::Startup;
     let weights = case.stage == Stage::Weights;
     if !(startup || enough && large && held > 0) {
@@ -198,16 +196,7 @@ fn other_process(case: &Case, n: &Numbers) -> Option<Finding> {
         Diagnosis::OtherProcessHoldsMemory,
         if enough && large { Confidence::Certain } else { Confidence::Likely },
         &[3],
-        match n.requested.zip(n.free) {
-            Some((requested, free)) if held > 0 => format!(
-                "others hold {about}{}; with the {} that is free the {} asked for would fit",
-                show(held),
-                show(free),
-                show(requested)
-            ),
-            _ if held > 0 => format!("others hold {about}{} of the device", show(held)),
-            _ => "it failed before anything of its own was on the device".to_owned(),
-        },
+        what_others_hold(n),
     );
     let desktop = n.all_desktop();
     if desktop {
@@ -231,6 +220,23 @@ fn other_process(case: &Case, n: &Numbers) -> Option<Finding> {
         }
     }
     Some(finding)
+}
+
+fn what_others_hold(n: &Numbers) -> String {
+    // What nobody names is computed, without a guess for this process's own context.
+    let about = if n.implied_others.is_some() { "about " } else { "" };
+    let held = show(n.held_by_others);
+    match n.requested.zip(n.free) {
+        _ if n.held_by_others == 0 => {
+            "it failed before anything of its own was on the device".to_owned()
+        }
+        Some((requested, free)) => format!(
+            "others hold {about}{held}; with the {} that is free the {} asked for would fit",
+            show(free),
+            show(requested)
+        ),
+        None => format!("others hold {about}{held} of the device"),
+    }
 }
 
 /// Whether there may be a desktop on the device.

@@ -204,7 +204,7 @@ fn slices() -> Vec<Case> {
                 view.gpus[1].sample.memory = Reading::Absent(Why::NotSupported);
                 view
             },
-            CannotTell("the memory of GPU 0 is not known"),
+            CannotTell("the memory of GPU 0:1 is not known"),
         ),
         case(
             RULE,
