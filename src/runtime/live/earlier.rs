@@ -6,9 +6,9 @@ use super::Live;
 use super::feed::Feed;
 use crate::analyze::{Freshness, Moment, View};
 use crate::ids::Stamp;
-use crate::rules::Finding;
+use crate::rules::{self, Finding, Fit, Wanted};
 use crate::sample::Tick;
-use crate::ui::Position;
+use crate::ui::{App, Position};
 
 /// A tick stands for the time behind it, for no longer than this, in milliseconds.
 const TICK_MS: u64 = 1_000;
@@ -17,10 +17,13 @@ const TICK_MS: u64 = 1_000;
 pub(super) struct Held {
     view: View,
     findings: Vec<Finding>,
+    fit: Option<Fit>,
+    /// What the findings and the fit were asked for.
+    wanted: Option<Wanted>,
 }
 
 impl Held {
-    fn new(view: &View, findings: &[Finding]) -> Self {
+    fn new(view: &View, findings: &[Finding], app: &App) -> Self {
         let mut view = view.clone();
         let gpus = view.gpus.iter_mut().map(|gpu| &mut gpu.freshness);
         for freshness in gpus.chain([&mut view.freshness]) {
@@ -32,7 +35,17 @@ impl Held {
         if !matches!(view.freshness, Freshness::Replay) {
             view.freshness = Freshness::Past;
         }
-        Self { view, findings: findings.to_vec() }
+        let (fit, wanted) = (app.fit.clone(), app.wanted_size);
+        Self { view, findings: findings.to_vec(), fit, wanted }
+    }
+
+    /// Something else is wanted than when it was held.
+    fn ask(&mut self, wanted: Option<Wanted>) {
+        if self.wanted != wanted {
+            self.findings = rules::run_for(&self.view, wanted);
+            self.fit = wanted.and_then(|w| rules::closest(&self.view, w, &self.findings));
+            self.wanted = wanted;
+        }
     }
 }
 
@@ -41,17 +54,25 @@ impl Live {
     /// to be built.
     pub(super) fn shows_earlier(&mut self) -> bool {
         let Position::At(at_ms) = self.app.position else {
-            (self.held, self.replaying.rewound) = (None, None);
+            self.replaying.rewound = None;
+            if self.held.take().is_some() {
+                self.conclusions.anew();
+            }
             return false;
         };
         if self.rewinds() {
             self.held = None;
             return !self.replaying.is_at(at_ms);
         }
-        let held = self.held.get_or_insert_with(|| Held::new(&self.view, &self.findings));
+        // Findings of one moment are none of another, however much alike the two are.
+        self.conclusions.anew();
+        let (view, findings, app) = (&self.view, &self.findings, &mut self.app);
+        let held = self.held.get_or_insert_with(|| Held::new(view, findings, app));
         if held.view.at.boot_ms != at_ms || held.view.gpus.is_empty() {
             return false;
         }
+        held.ask(app.wanted_size);
+        app.fit.clone_from(&held.fit);
         self.view.clone_from(&held.view);
         self.findings.clone_from(&held.findings);
         true
