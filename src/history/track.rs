@@ -251,12 +251,15 @@ impl HolderTrack {
     }
 }
 
-/// What a look into the past needs of a process: who it was.
+/// What a look into the past needs of a process: who it was. What it did and had open is not kept.
 pub fn slim(mut facts: ProcSample) -> ProcSample {
     facts.environment = None;
-    facts.allocator = None;
+    (facts.allocator, facts.server) = (None, None);
     facts.model_files = Vec::new();
     facts.listens = Vec::new();
+    (facts.written, facts.signals, facts.wait_channel) = (None, None, None);
+    facts.read_boot_ms = None;
+    (facts.threads_in_d, facts.threads_unread) = (0, Some(Why::NotKept));
     facts.cmdline = facts.cmdline.map(shortened);
     facts
 }
