@@ -238,8 +238,8 @@ impl HolderTrack {
     }
 
     /// It left the lists: keeps what a look into the past needs, and no more.
-    pub(super) fn close(&mut self, at_ms: u64) {
-        self.bytes.push(at_ms, NONE, false);
+    pub(super) fn close(&mut self, at_ms: u64, gap: bool) {
+        self.bytes.push(at_ms, NONE, gap);
         self.bytes.shrink();
         self.facts = self.facts.take().map(|facts| Arc::new(slim(Arc::unwrap_or_clone(facts))));
     }
