@@ -5,6 +5,7 @@
 mod verdict_support;
 
 use verdict_support::*;
+use vramlens::analyze::{Class, Freshness};
 use vramlens::ids::Stamp;
 use vramlens::rules::Wanted;
 use vramlens::runtime::clock;
@@ -80,4 +81,29 @@ fn findings_and_the_fit_are_those_of_the_moment_that_is_shown() {
     assert_eq!(concluded(&mut live, left).1, None);
     live.app.wanted_size = Some(Wanted::anywhere(Bytes::gib(100)));
     assert_eq!(concluded(&mut live, left), held);
+}
+
+#[test]
+fn while_an_earlier_moment_is_shown_the_present_is_judged() {
+    let mut live = session();
+    let push = |live: &mut Live, procs: &[_]| {
+        let now = clock::now();
+        live.push(at(gpu_tick(T0, vec![with_rows(gpu(0), vec![row(10, GIB)])]), now));
+        live.push(at(proc_tick(T0, host(), procs.to_vec()), now));
+        live.rebuild();
+        live.unseen(true)
+    };
+    let alive = [init(), cuda(process(10, "python"), &[0])];
+    assert_eq!(push(&mut live, &alive).map(|_| ()), None, "what is shown is the present");
+    let left = Position::At(live.view.at.boot_ms);
+    concluded(&mut live, left);
+    let shown = live.view.holders.len();
+    push(&mut live, &[init()]);
+    push(&mut live, &[init()]);
+    let view = push(&mut live, &[init()]).unwrap();
+    assert_eq!(view.freshness, Freshness::Live);
+    let class = view.holders[0].verdict.class;
+    assert!(matches!(class, Class::Exiting | Class::Ghost), "{class:?}");
+    assert_eq!((live.view.freshness.clone(), live.view.holders.len()), (Freshness::Past, shown));
+    assert_eq!(live.unseen(false), None, "nobody wants it");
 }

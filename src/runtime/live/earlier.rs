@@ -3,11 +3,10 @@
 //! what the history and the verdicts of then tell.
 
 use super::Live;
-use super::feed::Feed;
 use crate::analyze::{Freshness, Moment, View};
 use crate::ids::Stamp;
 use crate::rules::{self, Finding, Fit, Wanted};
-use crate::sample::Tick;
+use crate::runtime::journal;
 use crate::ui::{App, Position};
 
 /// A tick stands for the time behind it, for no longer than this, in milliseconds.
@@ -139,16 +138,14 @@ impl Live {
         view
     }
 
-    /// While an earlier moment is shown, verdicts are still reached and kept.
-    pub(super) fn follow_unseen(&mut self, of_processes: bool) {
-        if of_processes && self.is_paused() && matches!(self.feed, Feed::Driver { .. }) {
-            let moment = Moment { at_boot_ms: None, ..self.moment() };
-            self.conclusions.view(&self.history, &moment);
+    /// While an earlier moment of a session is shown, the view of now: verdicts are still reached and
+    /// kept, and what the log should say is said. `None` where it is `wanted` by nobody.
+    pub fn unseen(&mut self, wanted: bool) -> Option<View> {
+        if !self.is_paused() || !(wanted || journal::is_kept()) {
+            return None;
         }
+        let view = self.present();
+        journal::look(&view);
+        Some(view)
     }
-}
-
-/// Whether a tick is a look at the processes.
-pub(super) const fn is_look(tick: &Tick) -> bool {
-    matches!(tick, Tick::Procs(_))
 }
