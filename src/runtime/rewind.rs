@@ -2,6 +2,7 @@
 //! does it, since it reads the file.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::history::History;
@@ -16,6 +17,8 @@ const MOST: usize = 48;
 const NEAR: usize = 8;
 /// Runs of all series of all checkpoints together, 8 bytes each.
 const MAX_RUNS: usize = 6_000_000;
+/// Of them so many are for those around the moment that was shown last.
+const ROOM_NEAR: usize = MAX_RUNS / 3;
 
 /// A history, and how many ticks it was made of.
 #[derive(Debug, Clone)]
@@ -56,22 +59,43 @@ impl Rewind {
     /// The history of a moment (milliseconds since boot): what the ticks up to it have told, as if
     /// they had been played. `None` where the recording cannot be read any more.
     pub fn to(&mut self, at_ms: u64) -> Option<History> {
+        match self.to_unless(at_ms, |_| false) {
+            ControlFlow::Continue(history) => history,
+            ControlFlow::Break(()) => None,
+        }
+    }
+
+    /// As [`Rewind::to`], and asks every few ticks, by their number so far, whether to leave instead:
+    /// what was read is not read again, as far as there is room for checkpoints.
+    pub fn to_unless(
+        &mut self,
+        at_ms: u64,
+        leave: impl Fn(u64) -> bool,
+    ) -> ControlFlow<(), Option<History>> {
         let before = self.kept.iter().chain(&self.near).filter(|kept| kept.highest_ms <= at_ms);
         let mut now =
             before.max_by_key(|kept| kept.ticks).cloned().unwrap_or_else(Checkpoint::empty);
         // Behind damage ticks cannot be counted from the signposts of the file.
         let mut whole = true;
-        for tick in self.recording.ticks_after(now.ticks).ok()? {
+        let Ok(ticks) = self.recording.ticks_after(now.ticks) else {
+            return ControlFlow::Continue(None);
+        };
+        for tick in ticks {
             if tick.at().boot_ms > at_ms {
                 break;
             }
             whole &= !matches!(&tick, Tick::Gap(gap) if gap.cause == GapCause::Damaged);
             now.take(tick);
-            if whole && now.ticks.is_multiple_of(EVERY) {
-                self.keep(&now);
+            if now.ticks.is_multiple_of(EVERY) {
+                if whole {
+                    self.keep(&now);
+                }
+                if leave(now.ticks) {
+                    return ControlFlow::Break(());
+                }
             }
         }
-        Some(now.history)
+        ControlFlow::Continue(Some(now.history))
     }
 
     fn keep(&mut self, now: &Checkpoint) {
@@ -80,20 +104,22 @@ impl Rewind {
             return;
         }
         if !now.ticks.is_multiple_of(self.every) {
-            if self.near.len() >= NEAR {
-                self.near.remove(0);
-            }
             self.near.push(now.clone());
-            return;
+        } else {
+            self.kept.push(now.clone());
         }
-        self.kept.push(now.clone());
+        // Those of the whole recording leave room for the step back.
         while self.kept.len() > MOST
-            || (self.kept.len() > 1 && runs(&self.kept) + runs(&self.near) > MAX_RUNS)
+            || (self.kept.len() > 1 && runs(&self.kept) > MAX_RUNS - ROOM_NEAR)
         {
             self.every *= 2;
             let every = self.every;
             self.kept.retain(|kept| kept.ticks.is_multiple_of(every));
-            self.near.clear();
+        }
+        let too_many = self.near.len().saturating_sub(NEAR);
+        self.near.drain(..too_many);
+        while !self.near.is_empty() && runs(&self.kept) + runs(&self.near) > MAX_RUNS {
+            self.near.remove(0);
         }
     }
 
@@ -123,6 +149,12 @@ impl Desk {
     fn lock(&self) -> MutexGuard<'_, Wish> {
         // Nothing that holds it can panic half-way.
         self.wish.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether nobody waits for the moment any more: another is wanted, or none.
+    fn has_left(&self, at_ms: u64) -> bool {
+        let wish = self.lock();
+        wish.closed || wish.to.is_some_and(|to| to != at_ms)
     }
 
     /// Waits for the next wish; `None` where nobody has any more.
@@ -163,7 +195,14 @@ impl Rewinder {
                 let Some(mut to) = desk.next() else { return };
                 let mut rewind = open().map(Rewind::new);
                 loop {
-                    tell(to, rewind.as_mut().and_then(|rewind| rewind.to(to)));
+                    let leave = |_| desk.has_left(to);
+                    let found = match &mut rewind {
+                        Some(rewind) => rewind.to_unless(to, leave),
+                        None => ControlFlow::Continue(None),
+                    };
+                    if let ControlFlow::Continue(history) = found {
+                        tell(to, history);
+                    }
                     match desk.next() {
                         Some(next) => to = next,
                         None => return,
