@@ -267,7 +267,8 @@ fn what_came_at_rest_was_judged() {
     // Four seconds apart.
     until("five looks", || fake.calls(LOOK) >= looks + 5, || tmux.shown());
     let mut term = tmux.attach();
-    let row = |text: &str| text.lines().find(|line| line.contains(&pid)).map(str::to_owned);
+    let is_row = |line: &&str| line.contains(&pid) && line.contains("22.1G");
+    let row = |text: &str| text.lines().find(is_row).map(str::to_owned);
     term.wait("the present", |text| text.contains("● live") && row(text).is_some());
     term.send("p");
     let clock = |text: &str| {
