@@ -227,25 +227,6 @@ fn a_way_that_is_left_is_not_read_again() {
     assert_eq!(rewind.to(T0 + 3_999_000).unwrap().latest(), Some(stamp(T0 + 3_999_000)));
 }
 
-#[test]
-fn checkpoints_of_many_rows_are_bounded_around_each_moment_too() {
-    let header = Header::new(stamp(T0), 1_000);
-    let redaction = Redaction::secrets(vramlens::sample::redact);
-    let mut writer = Writer::new(Vec::new(), Form::Frames, header, redaction).unwrap();
-    for n in 0..1_400_u64 {
-        let row = |k: u64| row(1_000 + k as u32, (1 + (n * 7 + k) % 90) << 20);
-        let gpu = with_rows(gpu(0), (0..400).map(row).collect());
-        writer.push(&gpu_tick(T0 + n * 1_000, vec![gpu])).unwrap();
-    }
-    let bytes: &'static [u8] = writer.finish().unwrap().leak();
-    let mut rewind = Rewind::new(Recording::built_in(bytes).unwrap());
-    for n in [1_399, 1_300, 1_399] {
-        rewind.to(T0 + n * 1_000).unwrap();
-        let (kept, runs) = rewind.weight();
-        assert!(runs <= 6_000_000 && kept > 4, "{kept} checkpoints of {runs} runs");
-    }
-}
-
 /// What a screen shows of a verdict.
 fn shown(holder: &Holder) -> (u32, Class, bool, Option<u32>, usize, Reading<Bytes>) {
     let verdict = &holder.verdict;

@@ -226,3 +226,52 @@ impl Drop for Rewinder {
         self.desk.changed.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Pid;
+    use crate::record::Reader;
+    use crate::runtime::live::DEMO;
+    use crate::sample::{GpuProc, Reading};
+    use crate::units::Bytes;
+
+    /// Many rows that move each second.
+    fn heavy() -> History {
+        let mut ticks = Reader::new(DEMO).unwrap().map(Result::unwrap);
+        let of_row = |tick: &Tick| match tick {
+            Tick::Gpus(tick) => {
+                tick.gpus[0].processes.value()?.first().map(|row| (tick.clone(), row.clone()))
+            }
+            _ => None,
+        };
+        let (mut tick, row) = ticks.find_map(|tick| of_row(&tick)).unwrap();
+        let mut history = History::new();
+        for n in 0..900_u64 {
+            let moved = |k: u64| GpuProc {
+                pid: Pid(1_000 + k as u32),
+                used: Reading::Value(Bytes::mib(1 + (n * 7 + k) % 90)),
+                ..row.clone()
+            };
+            tick.gpus[0].processes = Reading::Value((0..700).map(moved).collect());
+            tick.at.boot_ms = 1_000_000 + n * 1_000;
+            history.take(Tick::Gpus(tick.clone()));
+        }
+        history
+    }
+
+    #[test]
+    fn checkpoints_around_a_moment_count_against_the_bound() {
+        let history = heavy();
+        assert!(history.runs() > MAX_RUNS / 10, "{}", history.runs());
+        let mut rewind = Rewind::new(Recording::built_in(DEMO).unwrap());
+        for n in 1..=40 {
+            let ticks = n * EVERY;
+            rewind.keep(&Checkpoint { ticks, highest_ms: ticks, history: history.clone() });
+            let (kept, runs) = rewind.weight();
+            assert!(kept > 0 && runs <= MAX_RUNS, "{kept} checkpoints of {runs} runs");
+        }
+        let newest = rewind.near.last().map(|near| near.ticks);
+        assert_eq!(newest, Some(39 * EVERY), "there is room for the step back");
+    }
+}
