@@ -209,7 +209,9 @@ fn a_way_that_is_left_is_not_read_again() {
     let header = Header::new(stamp(T0), 1_000);
     let redaction = Redaction::secrets(vramlens::sample::redact);
     let mut writer = Writer::new(Vec::new(), Form::Frames, header, redaction).unwrap();
-    ticks.iter().for_each(|tick| writer.push(tick).unwrap());
+    for tick in &ticks {
+        writer.push(tick).unwrap();
+    }
     let bytes: &'static [u8] = writer.finish().unwrap().leak();
     let mut rewind = Rewind::new(Recording::built_in(bytes).unwrap());
     let asked = std::cell::RefCell::new(Vec::new());

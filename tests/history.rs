@@ -217,7 +217,7 @@ fn how_busy_it_was_is_a_mean_and_only_the_newest_stretch_moves() {
 }
 
 /// One row of graphics beside one of compute for five seconds; then `away` for a minute.
-fn with_a_hole(away: impl Fn() -> GpuSample, back: Option<GpuSample>) -> History {
+fn with_a_hole(away: impl Fn() -> GpuSample, back: Option<&GpuSample>) -> History {
     let there = || {
         let mut drawn = row(11, 2 * GIB);
         drawn.kinds = ProcKinds { graphics: true, ..ProcKinds::default() };
@@ -228,7 +228,7 @@ fn with_a_hole(away: impl Fn() -> GpuSample, back: Option<GpuSample>) -> History
         let sample = match second {
             0..5 => there(),
             5..65 => away(),
-            _ => back.clone().unwrap_or_else(there),
+            _ => back.cloned().unwrap_or_else(there),
         };
         history.push(&gpu_tick(T0 + second * 1_000, vec![sample]));
     }
@@ -253,9 +253,10 @@ fn of_whom_a_list_that_was_not_read_may_name_nothing_is_known() {
     for gone in [false, true] {
         let (after, back) =
             if gone { (vec![], Some(with_rows(gpu(0), vec![]))) } else { (vec![10, 11], None) };
-        for (history, in_hole) in
-            [(with_a_hole(unread, back.clone()), vec![10]), (with_a_hole(none, back), vec![])]
-        {
+        for (history, in_hole) in [
+            (with_a_hole(unread, back.as_ref()), vec![10]),
+            (with_a_hole(none, back.as_ref()), vec![]),
+        ] {
             assert_eq!(pids(&history, 3), [10, 11]);
             for second in [6, 30, 63] {
                 assert_eq!(pids(&history, second), in_hole, "second {second}");

@@ -103,10 +103,10 @@ impl Rewind {
         if known(&self.kept) || known(&self.near) {
             return;
         }
-        if !now.ticks.is_multiple_of(self.every) {
-            self.near.push(now.clone());
-        } else {
+        if now.ticks.is_multiple_of(self.every) {
             self.kept.push(now.clone());
+        } else {
+            self.near.push(now.clone());
         }
         // Those of the whole recording leave room for the step back.
         while self.kept.len() > MOST
