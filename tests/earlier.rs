@@ -203,6 +203,32 @@ fn checkpoints_are_bounded_and_steps_read_few_ticks() {
     }
 }
 
+#[test]
+fn a_way_that_is_left_is_not_read_again() {
+    let ticks: Vec<Tick> = (0..4_000).map(|n| gpu_tick(T0 + n * 1_000, vec![gpu(0)])).collect();
+    let header = Header::new(stamp(T0), 1_000);
+    let redaction = Redaction::secrets(vramlens::sample::redact);
+    let mut writer = Writer::new(Vec::new(), Form::Frames, header, redaction).unwrap();
+    for tick in &ticks {
+        writer.push(tick).unwrap();
+    }
+    let bytes: &'static [u8] = writer.finish().unwrap().leak();
+    let mut rewind = Rewind::new(Recording::built_in(bytes).unwrap());
+    let asked = std::cell::RefCell::new(Vec::new());
+    let mut go = |until: u64| {
+        asked.borrow_mut().clear();
+        let found = rewind.to_unless(T0 + 3_999_000, |ticks| {
+            asked.borrow_mut().push(ticks);
+            ticks >= until
+        });
+        (found.is_break(), asked.borrow().first().copied(), asked.borrow().last().copied())
+    };
+    assert_eq!(go(1_000), (true, Some(64), Some(1_024)));
+    assert_eq!(go(2_000), (true, Some(1_088), Some(2_048)));
+    assert_eq!(go(u64::MAX), (false, Some(2_112), Some(3_968)));
+    assert_eq!(rewind.to(T0 + 3_999_000).unwrap().latest(), Some(stamp(T0 + 3_999_000)));
+}
+
 /// What a screen shows of a verdict.
 fn shown(holder: &Holder) -> (u32, Class, bool, Option<u32>, usize, Reading<Bytes>) {
     let verdict = &holder.verdict;

@@ -5,7 +5,9 @@ use verdict_support::*;
 use vramlens::analyze::{Freshness, View};
 use vramlens::history::History;
 use vramlens::ids::Pid;
-use vramlens::sample::{Gap, GapCause, Reading, Tick, Utilization};
+use vramlens::sample::{
+    Gap, GapCause, GpuSample, ProcKinds, Reading, Tick, UnreadLists, Utilization, Why,
+};
 use vramlens::units::{Bytes, Percent};
 
 fn at(history: &History, now: u64, at_ms: u64) -> View {
@@ -212,4 +214,71 @@ fn how_busy_it_was_is_a_mean_and_only_the_newest_stretch_moves() {
     history.push(&gpu_tick(2_000_000, vec![busy(100.0)]));
     assert!(history.busy_chart(&uuid, 2_000_000, 600_000, 30).is_some());
     assert_eq!(history.busy_chart(&uuid, 2_000_000, 3_600_000, 30), None);
+}
+
+/// One row of graphics beside one of compute for five seconds; then `away` for a minute.
+fn with_a_hole(away: impl Fn() -> GpuSample, back: Option<&GpuSample>) -> History {
+    let there = || {
+        let mut drawn = row(11, 2 * GIB);
+        drawn.kinds = ProcKinds { graphics: true, ..ProcKinds::default() };
+        with_rows(gpu(0), vec![row(10, GIB), drawn])
+    };
+    let mut history = History::new();
+    for second in 0..80_u64 {
+        let sample = match second {
+            0..5 => there(),
+            5..65 => away(),
+            _ => back.cloned().unwrap_or_else(there),
+        };
+        history.push(&gpu_tick(T0 + second * 1_000, vec![sample]));
+    }
+    history
+}
+
+#[test]
+fn of_whom_a_list_that_was_not_read_may_name_nothing_is_known() {
+    let failed = Some(Why::NoPermission);
+    let unread = || GpuSample {
+        unread_lists: UnreadLists { graphics: failed, mps: None },
+        ..with_rows(gpu(0), vec![row(10, GIB)])
+    };
+    let none = || GpuSample { processes: Reading::Absent(Why::NoPermission), ..gpu(0) };
+    let now = T0 + 79_000;
+    let pids = |history: &History, second: u64| {
+        let view = at(history, now, T0 + second * 1_000);
+        let mut pids: Vec<_> = view.holders.iter().map(|holder| holder.pid.0).collect();
+        pids.sort_unstable();
+        pids
+    };
+    for gone in [false, true] {
+        let (after, back) =
+            if gone { (vec![], Some(with_rows(gpu(0), vec![]))) } else { (vec![10, 11], None) };
+        for (history, in_hole) in [
+            (with_a_hole(unread, back.as_ref()), vec![10]),
+            (with_a_hole(none, back.as_ref()), vec![]),
+        ] {
+            assert_eq!(pids(&history, 3), [10, 11]);
+            for second in [6, 30, 63] {
+                assert_eq!(pids(&history, second), in_hole, "second {second}");
+            }
+            assert_eq!(pids(&history, 70), after);
+            let chart = history.holder_chart(&uuid(0), Pid(11), T0, T0 + 80_000, 16);
+            let known: Vec<_> = chart.iter().map(Option::is_some).collect();
+            let wanted: Vec<_> = (0..16).map(|n| n == 0 || (!gone && n >= 13)).collect();
+            assert_eq!(known, wanted);
+        }
+    }
+}
+
+#[test]
+fn a_gpu_that_was_not_told_of_has_a_hole() {
+    let mut history = History::new();
+    for second in 0..30_u64 {
+        let there = !(5..20).contains(&second);
+        let gpus = if there { vec![gpu(0), gpu(1)] } else { vec![gpu(0)] };
+        history.push(&gpu_tick(T0 + second * 1_000, gpus));
+    }
+    let chart = history.gpu_chart(&uuid(1), T0, T0 + 30_000, 6);
+    let known: Vec<_> = chart.iter().map(Option::is_some).collect();
+    assert_eq!(known, [true, false, false, false, true, true]);
 }

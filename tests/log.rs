@@ -139,3 +139,25 @@ fn an_alert_is_logged_and_told_to_the_desktop() {
     let kept = std::fs::read_to_string(log).unwrap();
     assert!(kept.contains(" WARN  alerts: vram_above: GPU 0: "), "{kept}");
 }
+
+#[test]
+fn alerts_and_the_log_go_on_while_an_earlier_moment_is_shown() {
+    let fake = Fake::new(ONE);
+    let (log, library) = (fake.dir().join("x.log"), fake.library());
+    let env = [
+        ("VRAMLENS_NVML_LIB", library.as_path()),
+        ("VRAMLENS_ALERT_XID", Path::new("true")),
+        ("VRAMLENS_ALERT_BELL", Path::new("true")),
+    ];
+    let mut term = Term::start(&["--log", log.to_str().unwrap()], &env, 24, 100);
+    term.wait_for("NVIDIA H200");
+    term.wait_for("● live");
+    term.send("p");
+    term.wait_for("‖ paused");
+    let says = |words: &str| std::fs::read_to_string(&log).unwrap().contains(words);
+    fake.change("[[gpu]]\n[[event]]\nxid = 79\n");
+    term.wait("the alert", |_| says("XID 79"));
+    fake.change("[[gpu]]\nlost = true\n[[event]]\nxid = 79\n");
+    let shown = term.wait("what was lost", |_| says("is lost"));
+    assert!(shown.contains("‖ paused"), "{shown}");
+}

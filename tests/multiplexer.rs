@@ -251,6 +251,40 @@ fn alerts_and_the_log_go_on_at_rest() {
     assert_eq!(tmux.shown(), last, "nothing is drawn");
 }
 
+#[test]
+fn what_came_at_rest_was_judged() {
+    let mut child = Command::new("true").spawn().unwrap();
+    let pid = child.id().to_string();
+    child.wait().unwrap();
+    let fake = Fake::new(&format!("count_calls = true\n{ONE}"));
+    let Some(tmux) = Tmux::start(&program(&fake, "")) else {
+        return println!("there is no tmux here");
+    };
+    wait(&tmux, RESTS);
+    let dead = ONE.replace("pid = 20011", &format!("pid = {pid}"));
+    fake.change(&format!("count_calls = true\n{dead}"));
+    let looks = fake.calls(LOOK);
+    // Four seconds apart.
+    until("five looks", || fake.calls(LOOK) >= looks + 5, || tmux.shown());
+    let mut term = tmux.attach();
+    let is_row = |line: &&str| line.contains(&pid) && line.contains("22.1G");
+    let row = |text: &str| text.lines().find(is_row).map(str::to_owned);
+    term.wait("the present", |text| text.contains("● live") && row(text).is_some());
+    term.send("p");
+    let clock = |text: &str| {
+        let line = text.lines().find(|line| line.starts_with(" ‖ "))?;
+        line.split_whitespace().nth(1).map(str::to_owned)
+    };
+    let held = clock(&term.wait("the moment", |text| clock(text).is_some()));
+    term.send("@-9s\r");
+    let text = term.wait("nine seconds before", |text| {
+        clock(text).is_some_and(|clock| Some(clock) != held) && row(text).is_some()
+    });
+    assert!(row(&text).unwrap().contains("ghost"), "{text}");
+    tmux.detach();
+    term.exit_code();
+}
+
 /// A terminal that was opened by a program in tmux has inherited its variables.
 #[test]
 fn a_terminal_that_is_not_the_multiplexers_is_seen() {

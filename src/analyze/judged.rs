@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{Class, Evidence, Holder, Verdict, View, Weight};
+use super::{Class, Evidence, Freshness, Holder, Verdict, View, Weight};
 use crate::history::slim;
 use crate::ids::quick::{Map, Set};
 use crate::ids::{GpuIndex, GpuUuid, Pid, ProcId};
@@ -88,6 +88,10 @@ pub struct Judged {
 impl Judged {
     /// Takes the verdicts of a view of the present.
     pub fn follow(&mut self, view: &View) {
+        // While no answer comes only time passes: that is not what was judged of the last one.
+        if matches!(view.freshness, Freshness::Stalled { .. }) {
+            return;
+        }
         // It holds from the looks on that it was made of.
         let at_ms = view.at.boot_ms.saturating_sub(view.gpus_age_ms.unwrap_or(0));
         if view.gpus.is_empty() || self.stretches.back().is_some_and(|last| at_ms < last.1) {

@@ -162,13 +162,18 @@ fn holders(
         .iter()
         .filter_map(|(place, track, _)| Some((instance(*place)?.clone(), track.pid)))
         .collect();
+    // Cells are wide, and verdicts exact: who is in a list within the cell is there once.
+    let in_list: HashSet<(GpuUuid, Pid)> =
+        found.iter().map(|(_, track, _)| (track.gpu.clone(), track.pid)).collect();
     found.retain(|(_, track, _)| !repeated.contains(&(track.gpu.clone(), track.pid)));
     found.sort_by_key(|(place, track, bytes)| (*place, std::cmp::Reverse(*bytes), track.pid));
     let listed = found.into_iter().map(|(_, track, bytes)| {
         let known = judged.of(&track.gpu, track.pid, at_ms).filter(|(known, _)| known.listed);
         holder(track, bytes, known, (at_ms, now_ms))
     });
-    let others = judged.unlisted(at_ms).into_iter().filter(|(gpu, ..)| place(gpu).is_some());
+    let others = judged.unlisted(at_ms).into_iter().filter(|(gpu, pid, ..)| {
+        place(gpu).is_some() && !in_list.contains(&((*gpu).clone(), *pid))
+    });
     listed
         .chain(others.map(|(gpu, pid, known, from_ms)| unlisted(gpu, pid, known, (from_ms, at_ms))))
         .collect()
@@ -179,7 +184,6 @@ fn then(facts: &Arc<ProcSample>, ended: bool) -> Arc<ProcSample> {
     let why = if ended { Why::Gone } else { Why::NotKept };
     let mut facts = crate::history::slim(ProcSample::clone(facts));
     (facts.cpu, facts.rss) = (Reading::Absent(why), Reading::Absent(why));
-    facts.server = None;
     Arc::new(facts)
 }
 

@@ -123,6 +123,7 @@ impl History {
 
     fn take_gpus(&mut self, tick: GpuTick) {
         let at_ms = tick.at.boot_ms;
+        let before_ms = self.gpu_tick.as_ref().map_or(0, |before| before.at.boot_ms);
         let gap = self.is_gap(at_ms);
         for sample in tick.gpus.iter().take(MAX_GPUS) {
             if !self.gpus.contains_key(&sample.uuid) && !self.make_room_for_gpu(at_ms) {
@@ -130,7 +131,8 @@ impl History {
             }
             let track =
                 self.gpus.entry(sample.uuid.clone()).or_insert_with(|| GpuTrack::new(sample));
-            track.push(at_ms, sample, gap);
+            // One that was away has a gap of its own.
+            track.push(at_ms, sample, gap || track.last_ms < before_ms);
         }
         let rows = tick.gpus.iter().filter_map(|gpu| gpu.processes.value());
         self.listed.clear();
@@ -138,7 +140,7 @@ impl History {
         for sample in &tick.gpus {
             self.push_rows(at_ms, sample, gap);
         }
-        self.close_rows(at_ms, &tick);
+        self.close_rows(at_ms, &tick, gap);
         self.gap_pending = false;
         self.xids.push(&tick.xid);
         self.latest = self.latest.max(Some(tick.at));

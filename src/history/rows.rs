@@ -3,6 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use super::tier::NONE;
 use super::track::HolderTrack;
 use super::{History, MAX_LIVE, REOPEN_MS};
 use crate::ids::Pid;
@@ -56,9 +57,11 @@ impl History {
         track
     }
 
-    /// Rows that a list no longer names. A list that could not be read closes nothing.
-    pub(super) fn close_rows(&mut self, at_ms: u64, tick: &GpuTick) {
+    /// Rows that a list no longer names. A list that could not be read closes nothing, and of whom it
+    /// may name nothing is known.
+    pub(super) fn close_rows(&mut self, at_ms: u64, tick: &GpuTick, gap: bool) {
         let mut gone = Vec::new();
+        let (mut before, mut after) = (0, 0);
         for (uuid, tracks) in &mut self.live {
             let gpu = tick.gpus.iter().find(|gpu| gpu.uuid == *uuid);
             let unread = gpu.map(|gpu| tick.unread_lists(gpu)).unwrap_or_default();
@@ -70,14 +73,20 @@ impl History {
                     .extract_if(|_, track| track.last_ms < at_ms && !stands_there(track.kinds));
                 gone.extend(ended.map(|(_, track)| track));
             }
+            for track in tracks.values_mut().filter(|track| track.last_ms < at_ms) {
+                before += track.bytes.weight();
+                track.bytes.push(at_ms, NONE, gap);
+                after += track.bytes.weight();
+            }
         }
+        self.runs = (self.runs + after).saturating_sub(before);
         self.live.retain(|_, tracks| !tracks.is_empty());
         self.live_rows -= gone.len();
         // As the driver lists them, not as the tables happen to hold them.
         gone.sort_by_key(|track| (track.index, track.pid));
         for mut track in gone {
             let before = track.bytes.weight();
-            track.close(at_ms);
+            track.close(at_ms, gap);
             self.runs = (self.runs + track.bytes.weight()).saturating_sub(before);
             self.dead.push_back(track);
         }

@@ -238,8 +238,8 @@ impl HolderTrack {
     }
 
     /// It left the lists: keeps what a look into the past needs, and no more.
-    pub(super) fn close(&mut self, at_ms: u64) {
-        self.bytes.push(at_ms, NONE, false);
+    pub(super) fn close(&mut self, at_ms: u64, gap: bool) {
+        self.bytes.push(at_ms, NONE, gap);
         self.bytes.shrink();
         self.facts = self.facts.take().map(|facts| Arc::new(slim(Arc::unwrap_or_clone(facts))));
     }
@@ -251,12 +251,15 @@ impl HolderTrack {
     }
 }
 
-/// What a look into the past needs of a process: who it was.
+/// What a look into the past needs of a process: who it was. What it did and had open is not kept.
 pub fn slim(mut facts: ProcSample) -> ProcSample {
     facts.environment = None;
-    facts.allocator = None;
+    (facts.allocator, facts.server) = (None, None);
     facts.model_files = Vec::new();
     facts.listens = Vec::new();
+    (facts.written, facts.signals, facts.wait_channel) = (None, None, None);
+    facts.read_boot_ms = None;
+    (facts.threads_in_d, facts.threads_unread) = (0, Some(Why::NotKept));
     facts.cmdline = facts.cmdline.map(shortened);
     facts
 }

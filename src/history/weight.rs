@@ -1,7 +1,11 @@
 //! How much a history keeps, and of when.
 
-use super::{GpuTrack, History, HolderTrack};
+use super::{GpuTrack, History, HolderTrack, ProcTrack};
+use crate::ids::ProcId;
 use crate::ids::quick::Map;
+
+/// What a run of a series takes.
+const RUN_BYTES: usize = 8;
 
 impl History {
     /// Runs kept for all holders together, 8 bytes each, and rows: for the self-check.
@@ -16,7 +20,8 @@ impl History {
         self.gpus.values().any(|track| track.used.at(at_ms, now_ms).is_some())
     }
 
-    /// Runs of all series, those of the GPUs among them: what a copy of it takes, 8 bytes each.
+    /// Runs of all series and what is remembered of processes: what a copy of it takes, counted in
+    /// runs of 8 bytes.
     pub fn runs(&self) -> usize {
         let of_gpu = |track: &GpuTrack| {
             let series = [&track.used, &track.allocated, &track.sm];
@@ -24,7 +29,10 @@ impl History {
             series.into_iter().chain(rest).map(super::Series::weight).sum::<usize>()
         };
         let rows = self.live.values().flat_map(Map::values).chain(&self.dead);
-        let of_rows: usize = rows.map(|row: &HolderTrack| row.bytes.weight()).sum();
-        self.gpus.values().map(of_gpu).sum::<usize>() + of_rows
+        let of_row = |row: &HolderTrack| row.bytes.weight() + size_of::<HolderTrack>() / RUN_BYTES;
+        // The processes themselves are shared between copies.
+        let of_procs = self.procs.len() * (size_of::<(ProcId, ProcTrack)>() / RUN_BYTES);
+        let of_gpus: usize = self.gpus.values().map(of_gpu).sum();
+        of_gpus + rows.map(of_row).sum::<usize>() + of_procs + self.host_used.weight()
     }
 }

@@ -198,7 +198,6 @@ impl Live {
         if let Some(text) = crate::runtime::journal::complaint() {
             self.app.message = Some(ui::Message { text, error: true });
         }
-        let of_processes = earlier::is_look(&tick);
         let at = tick.at();
         if self.is_replay() {
             let damaged = |gap: &Gap| gap.cause == GapCause::Damaged;
@@ -212,7 +211,6 @@ impl Live {
             self.now = self.history.latest().unwrap_or(at);
         }
         self.timeline.follow(&self.history);
-        self.follow_unseen(of_processes);
         // What is shown while paused does not change.
         self.stale |= !self.is_paused();
     }

@@ -3,6 +3,7 @@
 
 mod hosts;
 mod killing;
+mod telling;
 mod waiting;
 
 use std::io::{self, Write};
@@ -142,6 +143,7 @@ impl Looper {
             Happened::Sampled(sampled) => self.sampled(sampled)?,
             Happened::Facts(Some(tick)) => {
                 self.live.push(tick);
+                self.follow(true);
                 self.live.pair_up(JOIN);
                 self.want_frame(idle::frame_after(&self.live, Duration::ZERO));
             }
@@ -164,6 +166,8 @@ impl Looper {
                     self.live.age();
                     self.want_frame(Duration::ZERO);
                 }
+                // A driver that does not answer sends nothing that would tell of it.
+                drop(self.live.unseen(false));
                 self.spare();
             }
         }
@@ -228,7 +232,7 @@ impl Looper {
                 let join = if wait { self.live.joins(JOIN) } else { Duration::ZERO };
                 self.want_frame(idle::frame_after(&self.live, join));
                 self.spare();
-                self.alert();
+                self.follow(false);
                 self.prove()?;
             }
             Some(Sampled::Failed(error)) => {
@@ -238,18 +242,6 @@ impl Looper {
             Some(Sampled::End) | None => self.live.ended()?,
         }
         Ok(())
-    }
-
-    /// Tells of what the user wants to be told of, also while nobody reads the terminal.
-    fn alert(&mut self) {
-        // Of several machines each has its own, see `alert_of_hosts`.
-        if self.notifier.listens() && self.live.fleet.is_none() {
-            self.live.rebuild();
-            let bytes = self.notifier.look(&self.live.view);
-            if !bytes.is_empty() {
-                self.screen.send(&bytes);
-            }
-        }
     }
 
     fn want_frame(&mut self, within: Duration) {

@@ -2,6 +2,7 @@
 //! does it, since it reads the file.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::history::History;
@@ -16,6 +17,8 @@ const MOST: usize = 48;
 const NEAR: usize = 8;
 /// Runs of all series of all checkpoints together, 8 bytes each.
 const MAX_RUNS: usize = 6_000_000;
+/// Of them so many are for those around the moment that was shown last.
+const ROOM_NEAR: usize = MAX_RUNS / 3;
 
 /// A history, and how many ticks it was made of.
 #[derive(Debug, Clone)]
@@ -56,22 +59,43 @@ impl Rewind {
     /// The history of a moment (milliseconds since boot): what the ticks up to it have told, as if
     /// they had been played. `None` where the recording cannot be read any more.
     pub fn to(&mut self, at_ms: u64) -> Option<History> {
+        match self.to_unless(at_ms, |_| false) {
+            ControlFlow::Continue(history) => history,
+            ControlFlow::Break(()) => None,
+        }
+    }
+
+    /// As [`Rewind::to`], and asks every few ticks, by their number so far, whether to leave instead:
+    /// what was read is not read again, as far as there is room for checkpoints.
+    pub fn to_unless(
+        &mut self,
+        at_ms: u64,
+        leave: impl Fn(u64) -> bool,
+    ) -> ControlFlow<(), Option<History>> {
         let before = self.kept.iter().chain(&self.near).filter(|kept| kept.highest_ms <= at_ms);
         let mut now =
             before.max_by_key(|kept| kept.ticks).cloned().unwrap_or_else(Checkpoint::empty);
         // Behind damage ticks cannot be counted from the signposts of the file.
         let mut whole = true;
-        for tick in self.recording.ticks_after(now.ticks).ok()? {
+        let Ok(ticks) = self.recording.ticks_after(now.ticks) else {
+            return ControlFlow::Continue(None);
+        };
+        for tick in ticks {
             if tick.at().boot_ms > at_ms {
                 break;
             }
             whole &= !matches!(&tick, Tick::Gap(gap) if gap.cause == GapCause::Damaged);
             now.take(tick);
-            if whole && now.ticks.is_multiple_of(EVERY) {
-                self.keep(&now);
+            if now.ticks.is_multiple_of(EVERY) {
+                if whole {
+                    self.keep(&now);
+                }
+                if leave(now.ticks) {
+                    return ControlFlow::Break(());
+                }
             }
         }
-        Some(now.history)
+        ControlFlow::Continue(Some(now.history))
     }
 
     fn keep(&mut self, now: &Checkpoint) {
@@ -79,21 +103,23 @@ impl Rewind {
         if known(&self.kept) || known(&self.near) {
             return;
         }
-        if !now.ticks.is_multiple_of(self.every) {
-            if self.near.len() >= NEAR {
-                self.near.remove(0);
-            }
+        if now.ticks.is_multiple_of(self.every) {
+            self.kept.push(now.clone());
+        } else {
             self.near.push(now.clone());
-            return;
         }
-        self.kept.push(now.clone());
+        // Those of the whole recording leave room for the step back.
         while self.kept.len() > MOST
-            || (self.kept.len() > 1 && runs(&self.kept) + runs(&self.near) > MAX_RUNS)
+            || (self.kept.len() > 1 && runs(&self.kept) > MAX_RUNS - ROOM_NEAR)
         {
             self.every *= 2;
             let every = self.every;
             self.kept.retain(|kept| kept.ticks.is_multiple_of(every));
-            self.near.clear();
+        }
+        let too_many = self.near.len().saturating_sub(NEAR);
+        self.near.drain(..too_many);
+        while !self.near.is_empty() && runs(&self.kept) + runs(&self.near) > MAX_RUNS {
+            self.near.remove(0);
         }
     }
 
@@ -123,6 +149,12 @@ impl Desk {
     fn lock(&self) -> MutexGuard<'_, Wish> {
         // Nothing that holds it can panic half-way.
         self.wish.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether nobody waits for the moment any more: another is wanted, or none.
+    fn has_left(&self, at_ms: u64) -> bool {
+        let wish = self.lock();
+        wish.closed || wish.to.is_some_and(|to| to != at_ms)
     }
 
     /// Waits for the next wish; `None` where nobody has any more.
@@ -163,7 +195,14 @@ impl Rewinder {
                 let Some(mut to) = desk.next() else { return };
                 let mut rewind = open().map(Rewind::new);
                 loop {
-                    tell(to, rewind.as_mut().and_then(|rewind| rewind.to(to)));
+                    let leave = |_| desk.has_left(to);
+                    let found = match &mut rewind {
+                        Some(rewind) => rewind.to_unless(to, leave),
+                        None => ControlFlow::Continue(None),
+                    };
+                    if let ControlFlow::Continue(history) = found {
+                        tell(to, history);
+                    }
                     match desk.next() {
                         Some(next) => to = next,
                         None => return,
@@ -185,5 +224,54 @@ impl Drop for Rewinder {
     fn drop(&mut self) {
         self.desk.lock().closed = true;
         self.desk.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Pid;
+    use crate::record::Reader;
+    use crate::runtime::live::DEMO;
+    use crate::sample::{GpuProc, Reading};
+    use crate::units::Bytes;
+
+    /// Many rows that move each second.
+    fn heavy() -> History {
+        let mut ticks = Reader::new(DEMO).unwrap().map(Result::unwrap);
+        let of_row = |tick: &Tick| match tick {
+            Tick::Gpus(tick) => {
+                tick.gpus[0].processes.value()?.first().map(|row| (tick.clone(), row.clone()))
+            }
+            _ => None,
+        };
+        let (mut tick, row) = ticks.find_map(|tick| of_row(&tick)).unwrap();
+        let mut history = History::new();
+        for n in 0..900_u64 {
+            let moved = |k: u64| GpuProc {
+                pid: Pid(1_000 + k as u32),
+                used: Reading::Value(Bytes::mib(1 + (n * 7 + k) % 90)),
+                ..row.clone()
+            };
+            tick.gpus[0].processes = Reading::Value((0..700).map(moved).collect());
+            tick.at.boot_ms = 1_000_000 + n * 1_000;
+            history.take(Tick::Gpus(tick.clone()));
+        }
+        history
+    }
+
+    #[test]
+    fn checkpoints_around_a_moment_count_against_the_bound() {
+        let history = heavy();
+        assert!(history.runs() > MAX_RUNS / 10, "{}", history.runs());
+        let mut rewind = Rewind::new(Recording::built_in(DEMO).unwrap());
+        for n in 1..=40 {
+            let ticks = n * EVERY;
+            rewind.keep(&Checkpoint { ticks, highest_ms: ticks, history: history.clone() });
+            let (kept, runs) = rewind.weight();
+            assert!(kept > 0 && runs <= MAX_RUNS, "{kept} checkpoints of {runs} runs");
+        }
+        let newest = rewind.near.last().map(|near| near.ticks);
+        assert_eq!(newest, Some(39 * EVERY), "there is room for the step back");
     }
 }

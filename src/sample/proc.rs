@@ -102,8 +102,8 @@ pub struct ProcSample {
     /// Threads that wait without a chance to be interrupted (state D); see [`ProcSample::in_d`].
     #[serde(default)]
     pub threads_in_d: u32,
-    /// Why it is not known that there are none: not all of its threads could be looked at, or nobody
-    /// asked.
+    /// Why it is not known that there are none: not all of its threads could be looked at, nobody
+    /// asked, or it is not kept, see [`ProcSample::at_work`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads_unread: Option<Why>,
     /// CPU time so far, in clock ticks.
@@ -171,6 +171,15 @@ impl ProcSample {
         match self.threads_unread {
             Some(why) if self.threads_in_d == 0 => Reading::Absent(why),
             _ => Reading::Value(self.threads_in_d),
+        }
+    }
+
+    /// The same where what it does is known: its state, parent, threads, ports and open files.
+    /// `NotKept` of one of which only is remembered who it was.
+    pub fn at_work(&self) -> Reading<&Self> {
+        match self.threads_unread {
+            Some(why @ Why::NotKept) => Reading::Absent(why),
+            _ => Reading::Value(self),
         }
     }
 

@@ -188,6 +188,7 @@ pub(super) fn holder(view: &View, holder: &Holder, redact: RedactCommand) -> Hol
         Some(process) => Reading::Value(process),
         None => Reading::Absent(why_unseen(view, holder)),
     };
+    let at_work = process.and_then(|process| process.at_work());
     HolderJson {
         gpu: holder.index.0,
         gpu_uuid: clean(&holder.gpu.0),
@@ -207,13 +208,13 @@ pub(super) fn holder(view: &View, holder: &Holder, redact: RedactCommand) -> Hol
         cpu_percent: percent(process.and_then(|process| process.cpu)),
         rss_bytes: bytes(process.and_then(|process| process.rss)),
         command: process.map(|process| command(process, redact)),
-        state: process.map(|process| process.state),
+        state: at_work.map(|process| process.state),
         age_ms: holder.age_ms,
-        facts_age_ms: process.and_then(|process| {
+        facts_age_ms: at_work.and_then(|process| {
             let read = process.read_boot_ms.map(|read| view.at.boot_ms.saturating_sub(read));
             or_not_yet(read.or(view.procs_age_ms))
         }),
-        parent_pid: process.map(|process| process.parent.0),
+        parent_pid: at_work.map(|process| process.parent.0),
         unit: process.value().and_then(|process| process.unit.as_deref()).map(clean),
         container: process.value().and_then(|process| process.container.as_ref()).map(|from| {
             ContainerJson { runtime: clean(&from.runtime), id: from.id.as_deref().map(clean) }

@@ -3,12 +3,11 @@
 //! what the history and the verdicts of then tell.
 
 use super::Live;
-use super::feed::Feed;
 use crate::analyze::{Freshness, Moment, View};
 use crate::ids::Stamp;
-use crate::rules::Finding;
-use crate::sample::Tick;
-use crate::ui::Position;
+use crate::rules::{self, Finding, Fit, Wanted};
+use crate::runtime::journal;
+use crate::ui::{App, Position};
 
 /// A tick stands for the time behind it, for no longer than this, in milliseconds.
 const TICK_MS: u64 = 1_000;
@@ -17,10 +16,13 @@ const TICK_MS: u64 = 1_000;
 pub(super) struct Held {
     view: View,
     findings: Vec<Finding>,
+    fit: Option<Fit>,
+    /// What the findings and the fit were asked for.
+    wanted: Option<Wanted>,
 }
 
 impl Held {
-    fn new(view: &View, findings: &[Finding]) -> Self {
+    fn new(view: &View, findings: &[Finding], app: &App) -> Self {
         let mut view = view.clone();
         let gpus = view.gpus.iter_mut().map(|gpu| &mut gpu.freshness);
         for freshness in gpus.chain([&mut view.freshness]) {
@@ -32,7 +34,17 @@ impl Held {
         if !matches!(view.freshness, Freshness::Replay) {
             view.freshness = Freshness::Past;
         }
-        Self { view, findings: findings.to_vec() }
+        let (fit, wanted) = (app.fit.clone(), app.wanted_size);
+        Self { view, findings: findings.to_vec(), fit, wanted }
+    }
+
+    /// Something else is wanted than when it was held.
+    fn ask(&mut self, wanted: Option<Wanted>) {
+        if self.wanted != wanted {
+            self.findings = rules::run_for(&self.view, wanted);
+            self.fit = wanted.and_then(|w| rules::closest(&self.view, w, &self.findings));
+            self.wanted = wanted;
+        }
     }
 }
 
@@ -41,17 +53,25 @@ impl Live {
     /// to be built.
     pub(super) fn shows_earlier(&mut self) -> bool {
         let Position::At(at_ms) = self.app.position else {
-            (self.held, self.replaying.rewound) = (None, None);
+            self.replaying.rewound = None;
+            if self.held.take().is_some() {
+                self.conclusions.anew();
+            }
             return false;
         };
         if self.rewinds() {
             self.held = None;
             return !self.replaying.is_at(at_ms);
         }
-        let held = self.held.get_or_insert_with(|| Held::new(&self.view, &self.findings));
+        // Findings of one moment are none of another, however much alike the two are.
+        self.conclusions.anew();
+        let (view, findings, app) = (&self.view, &self.findings, &mut self.app);
+        let held = self.held.get_or_insert_with(|| Held::new(view, findings, app));
         if held.view.at.boot_ms != at_ms || held.view.gpus.is_empty() {
             return false;
         }
+        held.ask(app.wanted_size);
+        app.fit.clone_from(&held.fit);
         self.view.clone_from(&held.view);
         self.findings.clone_from(&held.findings);
         true
@@ -118,16 +138,14 @@ impl Live {
         view
     }
 
-    /// While an earlier moment is shown, verdicts are still reached and kept.
-    pub(super) fn follow_unseen(&mut self, of_processes: bool) {
-        if of_processes && self.is_paused() && matches!(self.feed, Feed::Driver { .. }) {
-            let moment = Moment { at_boot_ms: None, ..self.moment() };
-            self.conclusions.view(&self.history, &moment);
+    /// While an earlier moment of a session is shown, the view of now: verdicts are still reached and
+    /// kept, and what the log should say is said. `None` where it is `wanted` by nobody.
+    pub fn unseen(&mut self, wanted: bool) -> Option<View> {
+        if !self.is_paused() || !(wanted || journal::is_kept()) {
+            return None;
         }
+        let view = self.present();
+        journal::look(&view);
+        Some(view)
     }
-}
-
-/// Whether a tick is a look at the processes.
-pub(super) const fn is_look(tick: &Tick) -> bool {
-    matches!(tick, Tick::Procs(_))
 }

@@ -46,10 +46,14 @@ impl Looper {
 
     /// Tells of what the user wants to be told of, on whichever machine it is.
     fn alert_of_hosts(&mut self, own: bool) {
-        if !self.notifier.listens() {
+        let unseen = self.live.unseen(own);
+        let listens = self.notifier.listens();
+        if listens || (own && !self.idle.draws(&self.screen)) {
+            self.live.rebuild();
+        }
+        if !listens {
             return;
         }
-        self.live.rebuild();
         let Some(fleet) = &mut self.live.fleet else { return };
         let (mut bytes, selected) = (Vec::new(), fleet.selected);
         for n in fleet.fresh() {
@@ -58,11 +62,12 @@ impl Looper {
             }
         }
         if let Some(machine) = fleet.current().filter(|_| own) {
-            bytes.extend(self.notifier.look_at(machine.host.name(), &self.live.view));
+            bytes.extend(
+                self.notifier
+                    .look_at(machine.host.name(), unseen.as_ref().unwrap_or(&self.live.view)),
+            );
         }
-        if !bytes.is_empty() {
-            self.screen.send(&bytes);
-        }
+        self.tell(&bytes);
     }
 
     pub(super) fn plan_at_host(&mut self, ask: Ask) -> io::Result<()> {

@@ -63,16 +63,17 @@ const STANDS_MS: u64 = 8_000;
 /// seconds would be drawn anew each second.
 pub fn age_of_facts(doc: &mut Doc, holder: &Holder, at: Stamp) {
     let Some(process) = &holder.process else { return };
-    let words = process.read_boot_ms.map_or_else(
-        || "with this look".to_owned(),
-        |read_ms| {
-            let when = match at.boot_ms.saturating_sub(read_ms) {
-                0..STANDS_MS => format!("every {}", span(REST_MS)),
-                old => format!("{} ago", span(old)),
-            };
-            format!("{when}: it does nothing, and is left alone")
-        },
-    );
+    let of_look = || match process.at_work().why() {
+        Some(why) => why.words(),
+        None => "with this look".to_owned(),
+    };
+    let words = process.read_boot_ms.map_or_else(of_look, |read_ms| {
+        let when = match at.boot_ms.saturating_sub(read_ms) {
+            0..STANDS_MS => format!("every {}", span(REST_MS)),
+            old => format!("{} ago", span(old)),
+        };
+        format!("{when}: it does nothing, and is left alone")
+    });
     doc.fact("state read", &words);
 }
 

@@ -39,6 +39,12 @@ pub fn workload(doc: &mut Doc, scene: &Scene<'_>, holder: &Holder) {
 
 fn files(doc: &mut Doc, holder: &Holder, process: &ProcSample) {
     doc.fact("command", &holder.command());
+    if let Some(why) = process.at_work().why() {
+        for name in ["model file", "listens on", "threads", "has written"] {
+            doc.fact(name, &why.words());
+        }
+        return;
+    }
     for file in &process.model_files {
         doc.fact("model file", file);
     }
