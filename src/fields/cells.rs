@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::{FieldId, state_word};
-use crate::analyze::{Fragmentation, Growth, Holder};
+use crate::analyze::{Class, Fragmentation, Growth, Holder};
 use crate::sample::GpuSample;
 use crate::units::{Bytes, age};
 
@@ -15,6 +15,16 @@ pub fn gpu_label(gpu: &GpuSample) -> String {
 /// Whether its process was not looked at yet, so that its command is not known.
 pub fn not_looked_at(holder: &Holder) -> bool {
     holder.process.is_none() && holder.verdict.evidence.iter().any(|fact| fact.key == "not_looked")
+}
+
+/// What stands in the place of a command that is not known.
+pub fn without_command(holder: &Holder) -> &'static str {
+    match holder.verdict.class {
+        Class::Ghost if holder.survivors.is_empty() => "a dead process",
+        Class::Ghost => "a dead process: see its survivors",
+        _ if not_looked_at(holder) => "not looked at yet",
+        _ => "unknown",
+    }
 }
 
 /// A cell of a holder: the text of a column. `-` where nothing is known.

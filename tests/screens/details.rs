@@ -52,3 +52,14 @@ fn a_figure_of_nothing_is_not_in_the_legend() {
     let legend = shown.lines().nth(3).unwrap();
     assert!(legend.contains("free") && !legend.contains("unaccounted"), "{legend}");
 }
+
+#[test]
+fn a_dead_process_without_survivors_does_not_send_to_them() {
+    let mut view = scenes::one_gpu();
+    let ghost = &mut view.holders[0];
+    ghost.verdict.class = vramlens::analyze::Class::Ghost;
+    ghost.process = None;
+    ghost.survivors.clear();
+    let shown = text(&screen(&app(&COLOUR), &view, &[], (160, 50)));
+    assert!(shown.contains("a dead process") && !shown.contains("see its survivors"), "{shown}");
+}

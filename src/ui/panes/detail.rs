@@ -35,10 +35,11 @@ pub fn unaccounted(doc: &mut Doc, gpu: &GpuView, bytes: Bytes) {
 pub fn identity(doc: &mut Doc, holder: &Holder) {
     let theme = doc.look().theme;
     let pid = holder.pid.to_string();
-    if fields::not_looked_at(holder) {
-        doc.bullet(&pid, theme.strong, "not looked at yet", theme.dim);
-    } else {
-        doc.bullet(&pid, theme.strong, &holder.command(), theme.text);
+    match holder.command() {
+        command if command.is_empty() => {
+            doc.bullet(&pid, theme.strong, fields::without_command(holder), theme.dim);
+        }
+        command => doc.bullet(&pid, theme.strong, &command, theme.text),
     }
     let user = fields::cell(FieldId::User, holder);
     let age = holder.age_ms.get().map_or_else(|| "unknown".to_owned(), span);

@@ -233,12 +233,7 @@ fn command(
         text = process.short_command();
     }
     if text.is_empty() {
-        let words = match holder.verdict.class {
-            crate::analyze::Class::Ghost => "a dead process: see its survivors",
-            _ if fields::not_looked_at(holder) => "not looked at yet",
-            _ => "unknown",
-        };
-        canvas.put_foreign(x, y, words, canvas.look.theme.dim, room);
+        canvas.put_foreign(x, y, fields::without_command(holder), canvas.look.theme.dim, room);
     } else {
         canvas.put_foreign(x, y, &text, style, room);
     }
