@@ -212,49 +212,6 @@ pub fn output(farm: &Farm, args: &[&str]) -> (i32, String) {
     (output.status.code().unwrap(), text + &String::from_utf8_lossy(&output.stderr))
 }
 
-#[test]
-fn scripts_get_an_answer_for_each_machine() {
-    let Some(mut farm) = Farm::new(&[("box1", &used(35)), ("box2", &used(70))]) else { return };
-    let hosts = ["--host", "box1", "--host", "box2"];
-    let (code, text) = output(&farm, &[&hosts[..], &["--once"]].concat());
-    assert_eq!(code, 0, "{text}");
-    let (first, second) = text.split_once("host box2").unwrap();
-    assert!(first.contains("host box1") && first.contains("35.0 of 140.0"), "{text}");
-    assert!(second.contains("70.0 of 140.0"), "{text}");
-
-    farm.stop("box2");
-    let (code, text) = output(&farm, &[&hosts[..], &["--json"]].concat());
-    assert_eq!(code, 4, "{text}");
-    let answer: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(answer[0]["host"], "box1");
-    assert_eq!(answer[0]["snapshot"]["gpus"][0]["memory"]["used_bytes"], 35 * GIB, "{text}");
-    assert_eq!(answer[1]["host"], "box2");
-    assert!(answer[1]["error"].as_str().unwrap().contains("away"), "{text}");
-
-    let (code, text) = output(&farm, &["triage", "--host", "box1", "--json"]);
-    let answer: Value = serde_json::from_str(&text).unwrap();
-    let findings = answer[0]["triage"]["findings"].as_array().unwrap();
-    let serious = findings.iter().any(|finding| finding["severity"] != "notice");
-    assert_eq!(code, i32::from(serious), "{text}");
-}
-
-#[test]
-fn a_bad_name_is_refused_before_anything_is_started() {
-    let Some(farm) = Farm::new(&[]) else { return };
-    for bad in ["-oProxyCommand=touch /tmp/owned", "a b", "$(id)", "x@-F", ""] {
-        let word = format!("--host={bad}");
-        let (code, text) = output(&farm, &[&word, "--once"]);
-        assert_eq!(code, 2, "{text}");
-        assert!(text.contains("names no machine"), "{text}");
-    }
-    let (code, text) = output(&farm, &["--host", "a", "--host", "a", "--once"]);
-    assert!(code == 2 && text.contains("given twice"), "{text}");
-    let (code, text) = output(&farm, &["--host", "all", "--once"]);
-    assert!(code == 2 && text.contains("[remote]"), "{text}");
-    let (code, text) = output(&farm, &["fit", "70B", "--host", "a"]);
-    assert!(code == 2 && text.contains("--host is for"), "{text}");
-}
-
 /// The machines without a view: what is kept of them.
 fn kept(farm: &Farm, hosts: &[&str]) -> (Fleet, Options, tokio::runtime::Runtime) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

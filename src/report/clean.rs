@@ -2,6 +2,8 @@
 
 use crate::sample::text;
 
+pub(super) use crate::sample::text::wrap;
+
 /// The text with every character that a terminal would obey or hide replaced by a visible one.
 pub(super) fn clean(text: &str) -> String {
     text::clean(text).into_owned()
@@ -20,21 +22,6 @@ pub(super) fn width(clean: &str) -> usize {
 /// A text in no more than `columns`, with a mark where it is cut.
 pub(super) fn fit(clean: &str, columns: usize, ascii: bool) -> String {
     text::fit(clean, columns, if ascii { "~" } else { "…" }, ascii).into_owned()
-}
-
-/// Words in lines of no more than `columns`; a longer word has a line of its own.
-pub(super) fn wrap(clean: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in clean.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if width(line) + 1 + width(word) <= columns => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ pub mod child;
 pub mod clock;
 pub mod conclude;
 pub mod cost;
+mod desk;
 pub mod explain;
 pub mod footprint;
 pub mod gather;

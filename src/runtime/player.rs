@@ -3,12 +3,13 @@
 
 use std::fmt::Display;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 
 use crate::runtime::clock;
+use crate::runtime::desk::Desk;
 use crate::runtime::sampler::Sampled;
 use crate::sample::Tick;
 use crate::source::replay::{Pace, ReplaySource};
@@ -33,23 +34,10 @@ struct Wish {
     closed: bool,
 }
 
-#[derive(Debug, Default)]
-struct Desk {
-    wish: Mutex<Wish>,
-    changed: Condvar,
-}
-
-impl Desk {
-    fn lock(&self) -> MutexGuard<'_, Wish> {
-        // Nothing that holds it can panic half-way.
-        self.wish.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Tells a player how to go on. Dropped, the player ends.
 #[derive(Debug, Default)]
 pub struct Remote {
-    desk: Arc<Desk>,
+    desk: Arc<Desk<Wish>>,
 }
 
 impl Remote {
@@ -69,8 +57,7 @@ impl Remote {
     }
 
     fn change(&self, change: impl FnOnce(&mut Wish)) {
-        change(&mut self.desk.lock());
-        self.desk.changed.notify_all();
+        self.desk.leave(change);
     }
 }
 
@@ -113,7 +100,7 @@ where
 
 fn start<I, E>(
     pace: Pace,
-    desk: Arc<Desk>,
+    desk: Arc<Desk<Wish>>,
     open: impl FnOnce() -> Result<I, SourceError> + Send + 'static,
 ) -> io::Result<mpsc::Receiver<Sampled>>
 where
@@ -144,7 +131,7 @@ enum Next {
 
 fn play<I, E>(
     mut source: ReplaySource<I>,
-    desk: &Desk,
+    desk: &Desk<Wish>,
     to: &mpsc::Sender<Sampled>,
 ) -> Result<(), SourceError>
 where
@@ -173,7 +160,7 @@ where
 /// Waits as long as the tick ahead is not due; `None` at the end.
 fn next<I, E>(
     source: &mut ReplaySource<I>,
-    desk: &Desk,
+    desk: &Desk<Wish>,
     given_ms: Option<u64>,
 ) -> Result<Option<Next>, SourceError>
 where

@@ -3,10 +3,11 @@
 
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use crate::history::History;
 use crate::record::Recording;
+use crate::runtime::desk::Desk;
 use crate::sample::{GapCause, Tick};
 
 /// Ticks between two checkpoints, as long as there is room for all of them.
@@ -139,18 +140,7 @@ struct Wish {
     closed: bool,
 }
 
-#[derive(Debug, Default)]
-struct Desk {
-    wish: Mutex<Wish>,
-    changed: Condvar,
-}
-
-impl Desk {
-    fn lock(&self) -> MutexGuard<'_, Wish> {
-        // Nothing that holds it can panic half-way.
-        self.wish.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
+impl Desk<Wish> {
     /// Whether nobody waits for the moment any more: another is wanted, or none.
     fn has_left(&self, at_ms: u64) -> bool {
         let wish = self.lock();
@@ -175,7 +165,7 @@ impl Desk {
 /// Asks the thread that goes to moments. Dropped, it ends.
 #[derive(Debug, Default)]
 pub struct Rewinder {
-    desk: Arc<Desk>,
+    desk: Arc<Desk<Wish>>,
 }
 
 impl Rewinder {
@@ -215,15 +205,13 @@ impl Rewinder {
 
     /// Asks for a moment. The newest wish counts.
     pub fn ask(&self, at_ms: u64) {
-        self.desk.lock().to = Some(at_ms);
-        self.desk.changed.notify_all();
+        self.desk.leave(|wish| wish.to = Some(at_ms));
     }
 }
 
 impl Drop for Rewinder {
     fn drop(&mut self) {
-        self.desk.lock().closed = true;
-        self.desk.changed.notify_all();
+        self.desk.leave(|wish| wish.closed = true);
     }
 }
 

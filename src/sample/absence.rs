@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::sample::text::width;
+use crate::sample::text::wrap;
 
 /// What was found where a driver should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ impl Absence {
         }
         text += "\n";
         let lead = "What to do: ";
-        let lines = self.advice.iter().flat_map(|step| wrapped(step, WIDTH - lead.len()));
+        let lines = self.advice.iter().flat_map(|step| wrap(step, WIDTH - lead.len()));
         for (n, line) in lines.enumerate() {
             let lead = if n == 0 { lead.to_owned() } else { " ".repeat(lead.len()) };
             text += &format!("{lead}{line}\n");
@@ -37,18 +37,3 @@ impl Absence {
 
 /// Columns of a terminal that nobody has made wider.
 const WIDTH: usize = 80;
-
-/// Words in lines of no more than `columns`.
-fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if width(line) + 1 + width(word) <= columns => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}

@@ -92,6 +92,21 @@ impl Formatter for Harmless {
     }
 }
 
+/// Words in lines of no more than `columns`; a longer word has a line of its own.
+pub fn wrap(clean: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in clean.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// [`clean`], and `?` for every character outside ASCII, one for each column.
 pub fn clean_ascii(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
