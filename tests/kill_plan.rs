@@ -9,6 +9,7 @@ use verdict_support::table::{engine, job, orphan, shell, survivor, with};
 use verdict_support::*;
 use vramlens::analyze::{KillPlan, KillProof, View, kill_proof, plan, zombies};
 use vramlens::ids::{GpuIndex, Pid, ProcId};
+use vramlens::runtime::kill::title;
 use vramlens::sample::{KillPreset, ProcSample, ProcState, Reading, Why};
 use vramlens::units::Bytes;
 
@@ -142,6 +143,18 @@ fn what_the_driver_does_not_tell_is_no_zero() {
     assert_eq!(whole.expected_told(), Reading::Absent(Why::NotSupported), "3 GiB is not all");
     let known = plan(&view, &[id(510)], None);
     assert_eq!(known.expected_told(), Reading::Value(Bytes::gib(3)));
+}
+
+#[test]
+fn a_part_of_what_is_held_is_not_told_as_all_of_it() {
+    let view = seen(vec![(500, 20), (501, 1), (510, 3)], ranks());
+    let mut plan = plan(&view, &[id(500)], None);
+    assert_eq!(title(&plan), "End 3 processes, 21.0 GiB on GPU 0");
+    let row = plan.rows.iter_mut().find(|row| row.id == id(500)).unwrap();
+    assert_eq!(row.holds(), "20.0 GiB");
+    row.untold = Some(Why::NoPermission);
+    assert_eq!(row.holds(), "20.0 GiB+");
+    assert_eq!(title(&plan), "End 3 processes, at least 21.0 GiB on GPU 0");
 }
 
 #[test]

@@ -94,9 +94,10 @@ fn fell(
 /// for memory that came back, or that did not.
 fn used(view: &View, gpu: &GpuUuid) -> Result<i128, Unread> {
     let gpu = find(view, gpu).ok_or_else(|| ("the GPU".to_owned(), Why::GpuLost))?;
-    if let Some(why) = gpu.ledger.why() {
-        return Err(("the GPU's memory".to_owned(), why));
-    }
+    let ledger = match &gpu.ledger {
+        Reading::Value(ledger) => ledger,
+        Reading::Absent(why) => return Err(("the GPU's memory".to_owned(), *why)),
+    };
     let unread = gpu.sample.unread_lists;
     if let Some(why) = gpu.sample.processes.why() {
         return Err(("the list of processes".to_owned(), why));
@@ -105,7 +106,7 @@ fn used(view: &View, gpu: &GpuUuid) -> Result<i128, Unread> {
         let whom = unread.missing().map_or("processes", |missing| missing.0);
         return Err((format!("the list of {whom}"), why));
     }
-    Ok(gpu.ledger.value().map_or(0, |ledger| i128::from(ledger.used.0)))
+    Ok(i128::from(ledger.used.0))
 }
 
 pub(super) fn find<'a>(view: &'a View, gpu: &GpuUuid) -> Option<&'a GpuView> {

@@ -63,11 +63,6 @@ impl KillProof {
         Reading::Value(self.freed.iter().filter_map(|freed| freed.freed.get()).sum())
     }
 
-    /// What was expected on all GPUs.
-    pub fn expected_total(&self) -> Bytes {
-        self.freed.iter().map(|freed| freed.expected).sum()
-    }
-
     /// The line to type where it is not known what came back: who holds what, and which call hangs,
     /// or what of the driver cannot be read.
     pub fn next(&self) -> Option<&'static str> {

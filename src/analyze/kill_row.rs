@@ -49,6 +49,8 @@ impl PlanRow {
     /// In words; of one whose memory another of the plan has: that it is shared.
     pub fn holds(&self) -> String {
         match self.shares_with {
+            // Of some GPU the driver does not tell it.
+            _ if !self.bytes.is_empty() && self.untold.is_some() => format!("{}+", self.total()),
             _ if !self.bytes.is_empty() => self.total().to_string(),
             Some(_) => "shared".to_owned(),
             None => "-".to_owned(),

@@ -225,7 +225,7 @@ fn report(
         "events": events,
         "proof": proof.map(|proof| json!({
             "freed_bytes": proof.freed_total(),
-            "expected_bytes": proof.expected_total(),
+            "expected_bytes": plan.expected_told(),
             "complete": proof.complete(),
             "unknown": proof.is_open(),
             "next": proof.next(),

@@ -152,7 +152,8 @@ pub fn title(plan: &KillPlan) -> String {
         return format!("End {count}");
     }
     let list: Vec<String> = gpus.iter().map(ToString::to_string).collect();
-    format!("End {count}, {} on GPU {}", plan.expected_total(), list.join(","))
+    let least = if plan.expected_told().value().is_some() { "" } else { "at least " };
+    format!("End {count}, {least}{} on GPU {}", plan.expected_total(), list.join(","))
 }
 
 fn row(row: &crate::analyze::PlanRow) -> DialogRow {

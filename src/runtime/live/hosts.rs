@@ -13,7 +13,8 @@ impl Live {
     pub fn take_hosts(&mut self) -> (Vec<News>, bool) {
         let Some(fleet) = &mut self.fleet else { return (Vec::new(), false) };
         let taken = fleet.take(&mut self.history, &mut self.timeline, &self.options);
-        self.stale |= taken.1;
+        // What is shown while paused does not change.
+        self.stale |= taken.1 && self.app.position == Position::Live;
         taken
     }
 

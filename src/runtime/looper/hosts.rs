@@ -46,7 +46,8 @@ impl Looper {
 
     /// Tells of what the user wants to be told of, on whichever machine it is.
     fn alert_of_hosts(&mut self, own: bool) {
-        let unseen = self.live.unseen(own);
+        // News of another machine is none of the one that is shown.
+        let unseen = if own { self.live.unseen(true) } else { None };
         let listens = self.notifier.listens();
         if listens || (own && !self.idle.draws(&self.screen)) {
             self.live.rebuild();
